@@ -1,0 +1,18 @@
+"""Locks: conda-lock v1 files, read and checked. Writing one is `envkit.solve`'s part."""
+
+from envkit.lock.accelerator import build_cuda, check_accelerator
+from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
+from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
+
+__all__ = [
+    "DIGEST_KEY",
+    "LOCK_NAME",
+    "SCHEMA",
+    "SCHEMA_KEY",
+    "build_cuda",
+    "check_accelerator",
+    "is_fresh",
+    "lock_path",
+    "parse_lock",
+    "read_lock",
+]
