@@ -1,0 +1,116 @@
+"""The options that say which environment is meant, shared by the verbs that take them."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from envkit.errors import InputError
+from envkit.matrix import Axes
+from envkit.messages import _
+from envkit.up import Request
+
+__all__ = ["axes_options", "mirror_option", "request_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_AXES = (
+    click.option("--python", metavar="X.Y", help="Python minor version."),
+    click.option(
+        "--cuda", metavar="X.Y|cpu|auto", help="CUDA runtime; auto (the default) looks at this machine."
+    ),
+    click.option("--torch", metavar="X.Y[.Z]", help="PyTorch version."),
+    click.option("--source", metavar="SOURCE", help="Where PyTorch comes from: pytorch, conda-forge."),
+    click.option(
+        "--with",
+        "extras",
+        metavar="EXTRA",
+        multiple=True,
+        help="An extra of the matrix; again or with commas for more.",
+    ),
+)
+
+
+def mirror_option(function: F) -> F:
+    """--mirror, or ENVKIT_MIRROR."""
+    return click.option(
+        "--mirror",
+        metavar="MIRROR",
+        envvar="ENVKIT_MIRROR",
+        default="auto",
+        help="auto, official, a mirror's name, a URL, file:///DIR, wheels, or several with commas.",
+    )(function)
+
+
+def axes_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The axes as options, handed over as one `axes` argument without its name."""
+
+    @functools.wraps(function)
+    def call(
+        *args: Any,
+        python: str | None,
+        cuda: str | None,
+        torch: str | None,
+        source: str | None,
+        extras: tuple[str, ...],
+        **rest: Any,
+    ) -> Any:
+        words = tuple(word for group in extras for word in group.replace(",", " ").split())
+        axes = Axes(
+            python=python or None,
+            cuda=cuda or None,
+            torch=torch or None,
+            source=source or None,
+            extras=words or None,
+        )
+        return function(*args, axes=axes, **rest)
+
+    decorated: Callable[..., Any] = call
+    for option in reversed(_AXES):
+        decorated = option(decorated)
+    return decorated
+
+
+def request_of(
+    variant: str | None,
+    axes: Axes,
+    *,
+    mirror: str = "auto",
+    name: str | None = None,
+    prefix: Path | None = None,
+    lock: Path | None = None,
+) -> Request:
+    """The request that the arguments of one call make; InputError where they contradict each other."""
+    given = [word for word in ("python", "cuda", "torch", "source", "extras") if getattr(axes, word)]
+    if variant and [word for word in given if word != "extras"]:
+        raise InputError(
+            _("a variant name and axes were both given: {variant} and {axes}").format(
+                variant=variant, axes=", ".join(given)
+            ),
+            _("name the variant, or describe it by its axes"),
+        )
+    if lock and (variant or given):
+        raise InputError(
+            _("a lock was given beside a variant or axes, which it already decides"),
+            _("leave out everything but --lock, --name, --prefix and --mirror"),
+        )
+    return Request(
+        axes=Axes(
+            python=axes.python,
+            cuda=axes.cuda,
+            torch=axes.torch,
+            source=axes.source,
+            extras=axes.extras,
+            name=variant,
+        ),
+        mirror=mirror or "auto",
+        name=name,
+        prefix=prefix,
+        lock=lock,
+        fallback=os.environ.get("ENVKIT_FALLBACK", "auto").lower() != "never",
+    )

@@ -1,0 +1,82 @@
+"""envkit validate: prove that an environment works here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from envkit import checks
+from envkit.cli.axes import axes_options, request_of
+from envkit.cli.frame import Outcome, Session, verb
+from envkit.errors import ExitCode, InputError
+from envkit.install import read_environment
+from envkit.matrix import Axes
+from envkit.messages import _
+from envkit.report import table, to_json, to_text
+from envkit.up import find
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
+
+
+@verb("validate")
+@click.argument("environment", required=False, metavar="[ENV]")
+@axes_options
+@click.option("--quick", is_flag=True, help="Only what one import of torch can prove.")
+@click.option("--only", metavar="ID", multiple=True, help="Run only this check or area; again for more.")
+@click.option("--skip", metavar="ID", multiple=True, help="Leave out this check or area; again for more.")
+@click.option("--list", "listing", is_flag=True, help="Print every check and what it proves.")
+def command(
+    session: Session,
+    environment: str | None,
+    axes: Axes,
+    quick: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    listing: bool,
+) -> Outcome:
+    """ENV is a name or a prefix; without one it is what `envkit up` would make from the same axes.
+
+    --python takes a version, as an axis, or the path of any interpreter to validate instead.
+    """
+    if listing:
+        return _listing()
+    target = _target(environment, axes)
+    report = checks.validate(target, quick=quick, only=only, skip=skip, observer=session.observer)
+    return Outcome(
+        data=to_json(report),
+        text=to_text(report, color=session.color, verbose=session.verbose),
+        code=ExitCode.OK if report.ok else ExitCode.FINDINGS,
+    )
+
+
+def _target(environment: str | None, axes: Axes) -> checks.Target:
+    if axes.python and not _VERSION.fullmatch(axes.python):
+        if environment:
+            raise InputError(_("an environment and an interpreter were both given"), _("name one of the two"))
+        found = shutil.which(os.path.expanduser(axes.python))  # noqa: PTH111, which() wants a string
+        cuda = None if axes.cuda in (None, "auto") else axes.cuda
+        return checks.Target(python=Path(found or axes.python).absolute(), cuda=cuda)
+    if environment:
+        return checks.Target.of(read_environment(environment))
+    return checks.Target.of(find(request_of(None, replace(axes))))
+
+
+def _listing() -> Outcome:
+    rows = [
+        {
+            "id": check.id,
+            "proves": check.proves,
+            "severity": check.severity.value,
+            "limit": check.limit,
+            "source": check.source,
+        }
+        for check in checks.CATALOGUE
+    ]
+    header = (_("check"), _("severity"), _("limit"), _("proves"), _("source"))
+    lines = [(r["id"], r["severity"], f"{r['limit']:.0f} s", r["proves"], r["source"]) for r in rows]
+    return Outcome(data={"checks": rows}, text=table(header, lines))

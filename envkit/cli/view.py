@@ -1,0 +1,120 @@
+"""Progress on stderr: bars on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from envkit.progress import SILENT, Observer
+
+__all__ = ["Bars", "Lines", "view"]
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+def view(*, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> Observer:
+    """The observer that suits the stream (stderr unless given)."""
+    stream = stream or sys.stderr
+    if quiet:
+        return SILENT
+    return Bars(stream) if stream.isatty() else Lines(stream, verbose)
+
+
+class Lines(Observer):
+    """A line for each note; for a task that takes long, a line now and then with how far it is."""
+
+    def __init__(self, stream: TextIO, verbose: int = 0) -> None:
+        self._stream = stream
+        self._verbose = verbose
+        self._lock = threading.Lock()
+        self._tasks: dict[str, tuple[int | None, str]] = {}
+        self._done: dict[str, int] = {}
+        self._said: dict[str, float] = {}
+
+    def start(self, task: str, total: int | None = None, unit: str = "B") -> None:
+        with self._lock:
+            self._tasks[task] = (total, unit)
+            self._done[task] = 0
+            self._said[task] = time.monotonic()
+
+    def advance(self, task: str, amount: int = 1) -> None:
+        with self._lock:
+            if task not in self._tasks:
+                return
+            self._done[task] += amount
+            if time.monotonic() - self._said[task] < _SECONDS_BETWEEN_LINES:
+                return
+            self._said[task] = time.monotonic()
+            total, unit = self._tasks[task]
+            amount_of = f"{_size(self._done[task], unit)}" + (f" / {_size(total, unit)}" if total else "")
+            self._say(f"  {task}: {amount_of}")
+
+    def finish(self, task: str) -> None:
+        with self._lock:
+            self._tasks.pop(task, None)
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+class Bars(Observer):
+    """One bar a task, with bytes, speed and time left; notes scroll above them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._progress = Progress(
+            TextColumn("  {task.description}"),
+            BarColumn(bar_width=24),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=Console(file=stream, highlight=False, markup=False),
+            transient=True,
+        )
+        self._lock = threading.Lock()
+        self._tasks: dict[str, TaskID] = {}
+
+    def start(self, task: str, total: int | None = None, unit: str = "B") -> None:
+        with self._lock:
+            if not self._tasks:
+                self._progress.start()
+            self._tasks[task] = self._progress.add_task(task, total=total)
+
+    def advance(self, task: str, amount: int = 1) -> None:
+        with self._lock:
+            if task in self._tasks:
+                self._progress.advance(self._tasks[task], amount)
+
+    def finish(self, task: str) -> None:
+        with self._lock:
+            known = self._tasks.pop(task, None)
+            if known is not None:
+                self._progress.remove_task(known)
+            if not self._tasks:
+                self._progress.stop()
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            self._progress.console.print(text, soft_wrap=True)
+
+
+def _size(amount: int, unit: str) -> str:
+    if unit != "B":
+        return f"{amount} {unit}"
+    return f"{amount / 1e6:.1f} MB" if amount < 1e9 else f"{amount / 1e9:.2f} GB"

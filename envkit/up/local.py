@@ -1,0 +1,92 @@
+"""The wheel channel's way to a lock, and the environment an earlier fallback left behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from envkit import fetch, install, lock, paths, wheels
+from envkit.matrix import Matrix
+from envkit.messages import _
+from envkit.model import CPU, Environment, Host, Variant
+from envkit.progress import Observer
+from envkit.up.request import Plan, Request, Stages
+
+__all__ = ["earlier_fallback", "plan_wheels", "warning", "wheels_variant"]
+
+
+def wheels_variant(known: Matrix, request: Request) -> Variant:
+    """The variant the wheel channel gives: this interpreter, the extras asked for, CUDA only where asked."""
+    variant = wheels.fallback_variant(known)
+    axes = request.axes
+    extras = tuple(sorted(axes.extras or ()))
+    cuda = axes.cuda if axes.cuda not in (None, "auto", CPU) else None
+    name = variant.name
+    if cuda:
+        name = name.removesuffix(f"-{CPU}") + "-cu" + cuda.replace(".", "").removeprefix("cu")
+    return replace(
+        variant,
+        name="+".join((name, *extras)),
+        accelerator=cuda or CPU,
+        torch=axes.torch or variant.torch,
+        extras=extras,
+    )
+
+
+def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer, stages: Stages) -> Plan:
+    """Repack what pip resolves, solve it and lock it; nothing is done again that lies there already."""
+    from envkit import solve
+
+    variant = wheels_variant(known, request)
+    name, prefix = request.place(variant.name)
+    path = lock.lock_path(root, variant, listed=False)
+    kept = _installed(path, prefix, variant)
+    if kept is None:
+        with stages.stage(_("wheels")) as said:
+            asked = wheels.plan(variant, wheels.requirements(known, variant), observer=observer)
+            channel = wheels.build(asked, cache=paths.cache(), observer=observer)
+            said.append(_("{count} packages by pip").format(count=len(asked.items)))
+        with stages.stage(_("lock")) as said:
+            spec = wheels.spec(variant, asked, channel)
+            wanted = solve.write_lock(
+                spec, path, routes=fetch.routes("official"), cache=paths.cache(), observer=observer
+            )
+            said.append(_("{count} packages").format(count=len(wanted.packages)))
+    else:
+        wanted = lock.read_lock(path)
+    return Plan(
+        lock=wanted,
+        routes=fetch.routes("official"),
+        name=name,
+        prefix=prefix,
+        variant=variant,
+        reason=_("made from this machine's Python and the wheels that pip resolves"),
+    )
+
+
+def earlier_fallback(
+    root: Path, known: Matrix, request: Request, host: Host, team_prefix: Path
+) -> Environment | None:
+    """The environment an earlier fallback made, where the team's own has not come since."""
+    if not request.plain or host.gpus or install.is_environment(team_prefix):
+        return None
+    variant = wheels_variant(known, request)
+    prefix = request.place(variant.name)[1]
+    return _installed(lock.lock_path(root, variant, listed=False), prefix, variant)
+
+
+def warning() -> str:
+    """What must be said of every environment that a fallback made."""
+    return _(
+        "this is not the team's lock: no channel could be reached, so it was made from wheels; "
+        "`ENVKIT_FALLBACK=never make env` tries the channels again"
+    )
+
+
+def _installed(path: Path, prefix: Path, variant: Variant) -> Environment | None:
+    if not (path.exists() and install.is_environment(prefix)):
+        return None
+    found = install.read_environment(str(prefix))
+    if found.asked != variant or not install.is_current(found, lock.read_lock(path)):
+        return None
+    return found

@@ -1,0 +1,123 @@
+"""The stages in order: pick, lock, install, validate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from envkit import fetch, install, lock, paths
+from envkit.checks import Target, validate
+from envkit.errors import Error
+from envkit.host import read_host
+from envkit.messages import _
+from envkit.model import Environment
+from envkit.progress import Observer
+from envkit.up.local import earlier_fallback, plan_wheels, warning, wheels_variant
+from envkit.up.request import WHEELS, Plan, Provisioned, Request, Stages, shown
+from envkit.up.team import pick, project, ready_lock
+
+__all__ = ["find", "provision", "up"]
+
+
+def up(request: Request, observer: Observer) -> Provisioned:
+    """Provision what is asked for and prove that it works: in full when new, quickly when it was there."""
+    stages = Stages(observer)
+    made = _provision(request, observer, stages)
+    with stages.stage(_("validate")) as said:
+        report = validate(Target.of(made.environment), quick=not made.fresh, observer=observer)
+        verdict = _("everything works") if report.ok else _("problems found")
+        said.append(_("{count} checks, {verdict}").format(count=len(report.checks), verdict=verdict))
+    return replace(made, report=report, stages=tuple(stages.done))
+
+
+def provision(request: Request, observer: Observer) -> Provisioned:
+    """Everything `up` does but the validation."""
+    stages = Stages(observer)
+    return replace(_provision(request, observer, stages), stages=tuple(stages.done))
+
+
+def find(request: Request) -> Environment:
+    """The installed environment that a request means; Error saying what to run where there is none."""
+    if request.prefix is not None or request.name is not None:
+        return install.read_environment(str(request.prefix or request.name))
+    root, known = project()
+    if request.mirror == WHEELS:
+        return install.read_environment(wheels_variant(known, request).name)
+    host = read_host()
+    variant = pick(known, host, request.axes).variant
+    left = earlier_fallback(root, known, request, host, paths.environments() / variant.name)
+    return left or install.read_environment(variant.name)
+
+
+def _provision(request: Request, observer: Observer, stages: Stages) -> Provisioned:
+    if request.lock is not None:
+        return _install(_plan_given(request), observer, stages)
+    root, known = project()
+    if request.mirror == WHEELS:
+        return _install(plan_wheels(root, known, request, observer, stages), observer, stages)
+    with stages.stage(_("pick")) as said:
+        host = read_host()
+        choice = pick(known, host, request.axes)
+        said.append(f"{choice.variant.name}: {choice.reason}")
+    name, prefix = request.place(choice.variant.name)
+    left = earlier_fallback(root, known, request, host, prefix)
+    if left is not None:
+        return Provisioned(environment=left, reason=warning(), fresh=False, fallback=True)
+    routes = fetch.routes(request.mirror)
+    try:
+        with stages.stage(_("lock")) as said:
+            wanted = ready_lock(root, known, choice.variant, routes=routes, observer=observer)
+            said.append(shown(wanted.path))
+        plan = Plan(
+            lock=wanted, routes=routes, name=name, prefix=prefix, variant=choice.variant, reason=choice.reason
+        )
+        return _install(plan, observer, stages)
+    except fetch.Unreachable as nothing:
+        if not request.plain or host.gpus:
+            raise
+        observer.note(nothing.message)
+        observer.note(_("falling back to the wheels that pip can reach"))
+        try:
+            made = _install(plan_wheels(root, known, request, observer, stages), observer, stages)
+        except Error as problem:
+            raise Error(f"{nothing.message}\n{problem.message}", problem.hint or nothing.hint) from None
+        return replace(made, reason=warning(), fallback=True)
+
+
+def _plan_given(request: Request) -> Plan:
+    assert request.lock is not None
+    wanted = lock.read_lock(request.lock)
+    name, prefix = request.place(_name_of(wanted))
+    mirror = "auto" if request.mirror == WHEELS else request.mirror
+    return Plan(
+        lock=wanted,
+        routes=fetch.routes(mirror),
+        name=name,
+        prefix=prefix,
+        variant=None,
+        reason=_("the lock that was given"),
+    )
+
+
+def _name_of(wanted: lock.Lock) -> str:
+    """A name for the environment of a bare lock: its file, or its folder where the file has the usual name."""
+    stem = wanted.path.absolute().name.removesuffix(".yml").removesuffix(".yaml")
+    return stem if stem not in ("conda-lock", "") else wanted.path.absolute().parent.name or stem
+
+
+def _install(plan: Plan, observer: Observer, stages: Stages) -> Provisioned:
+    with stages.stage(_("install")) as said:
+        found = install.read_environment(str(plan.prefix)) if install.is_environment(plan.prefix) else None
+        if found is not None and install.is_current(found, plan.lock):
+            said.append(_("{prefix} is as its lock says").format(prefix=shown(plan.prefix)))
+            return Provisioned(environment=found, reason=plan.reason, fresh=False)
+        made = install.install(
+            plan.lock,
+            plan.prefix,
+            name=plan.name,
+            variant=plan.variant,
+            routes=plan.routes,
+            cache=paths.cache(),
+            observer=observer,
+        )
+        said.append(shown(plan.prefix))
+    return Provisioned(environment=made, reason=plan.reason, fresh=True)

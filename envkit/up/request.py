@@ -1,0 +1,129 @@
+"""What a user asks `up` for, what comes of it, and the stages in between."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from envkit import fetch, paths
+from envkit.matrix import Axes
+from envkit.model import CPU, Environment, Lock, Report, Variant
+from envkit.progress import Observer
+
+__all__ = ["WHEELS", "Plan", "Provisioned", "Request", "Stage", "Stages", "shown"]
+
+WHEELS = "wheels"
+"""The mirror that asks for the wheel channel."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the user asked for.
+
+    `lock` is a lock file to install instead of a variant's own; `name` and `prefix` say where the
+    environment goes (by default a folder of the variant's name); `fallback` allows the wheel channel
+    when nothing can be reached.
+    """
+
+    axes: Axes = field(default_factory=Axes)
+    mirror: str = "auto"
+    name: str | None = None
+    prefix: Path | None = None
+    lock: Path | None = None
+    fallback: bool = True
+
+    @property
+    def plain(self) -> bool:
+        """Whether the wheel channel could stand in: nothing was asked that only a channel can give."""
+        axes = self.axes
+        return (
+            self.fallback
+            and self.mirror == "auto"
+            and self.lock is None
+            and axes.name is None
+            and axes.cuda in (None, "auto", CPU)
+            and axes.torch is None
+            and axes.source is None
+            and axes.python in (None, own_python())
+        )
+
+    def place(self, variant_name: str) -> tuple[str, Path]:
+        """The name and the prefix of the environment."""
+        name = self.name or (self.prefix.name if self.prefix else variant_name)
+        return name, self.prefix or paths.environments() / name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A lock and all that is needed to install it. `variant` is None for a stranger's lock."""
+
+    lock: Lock
+    routes: fetch.Routes
+    name: str
+    prefix: Path
+    variant: Variant | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """One stage that was gone through: what came of it and how long it took, in seconds."""
+
+    name: str
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provisioned:
+    """The environment that was asked for; `report` is None until it is validated.
+
+    `fresh` says that this call installed it, `fallback` that it is the wheel channel's because no
+    channel could be reached.
+    """
+
+    environment: Environment
+    reason: str
+    fresh: bool
+    fallback: bool = False
+    stages: tuple[Stage, ...] = ()
+    report: Report | None = None
+
+
+class Stages:
+    """Collects the stages and tells each in one line as it ends."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.done: list[Stage] = []
+        self._observer = observer
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[list[str]]:
+        """Time a stage. What it appends to the list is its line; one that fails leaves no line."""
+        began = time.monotonic()
+        said: list[str] = []
+        yield said
+        stage = Stage(name=name, text=" ".join(said), seconds=time.monotonic() - began)
+        self.done.append(stage)
+        self._observer.note(f"{stage.name:<9}{stage.seconds:6.1f} s  {stage.text}")
+
+
+def own_python() -> str:
+    """The minor version of the interpreter that runs envkit, which the wheel channel repacks."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def shown(path: Path) -> str:
+    """A path as a person would write it: relative to here or to home where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        home = os.environ.get("HOME")
+        if home and path.is_relative_to(home):
+            return str(Path("~") / path.relative_to(home))
+        return str(path)

@@ -1,0 +1,83 @@
+"""The team's way to a lock: the one committed for a listed variant, or one solved from the channels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envkit import fetch, lock, matrix, paths
+from envkit.errors import Findings
+from envkit.matrix import Axes, Choice, Matrix
+from envkit.messages import _
+from envkit.model import Host, Lock, Variant
+from envkit.progress import Observer
+from envkit.render import render
+from envkit.up.request import shown
+
+__all__ = ["kept_lock", "listed", "lock_variant", "pick", "project", "ready_lock"]
+
+
+def project() -> tuple[Path, Matrix]:
+    """The project folder, found upward from here, and its matrix."""
+    root = matrix.find_root()
+    return root, matrix.read_matrix(root / "environments" / "matrix.yaml")
+
+
+def pick(known: Matrix, host: Host, axes: Axes) -> Choice:
+    """The variant that the axes name, or the best that this machine can run where CUDA is left open."""
+    if axes.name is None and axes.cuda in (None, "auto"):
+        return matrix.choose(known, host, axes)
+    return Choice(variant=matrix.select(known, axes), reason=_("as asked"))
+
+
+def listed(known: Matrix, variant: Variant) -> bool:
+    """Whether the matrix lists the variant; its lock is then a committed file."""
+    return variant in known.variants
+
+
+def kept_lock(root: Path, known: Matrix, variant: Variant) -> tuple[Lock | None, bool]:
+    """The lock of a variant as it lies on disk, None where there is none, and whether it is fresh."""
+    path = lock.lock_path(root, variant, listed=listed(known, variant))
+    if not path.exists():
+        return None, False
+    found = lock.read_lock(path)
+    return found, lock.is_fresh(found, render(known, variant))
+
+
+def lock_variant(
+    root: Path, known: Matrix, variant: Variant, *, routes: fetch.Routes, observer: Observer
+) -> Lock:
+    """Solve a variant anew and write its lock where it belongs."""
+    from envkit import solve
+
+    path = lock.lock_path(root, variant, listed=listed(known, variant))
+    return solve.write_lock(
+        render(known, variant), path, routes=routes, cache=paths.cache(), observer=observer
+    )
+
+
+def ready_lock(
+    root: Path, known: Matrix, variant: Variant, *, routes: fetch.Routes, observer: Observer
+) -> Lock:
+    """The lock to install from.
+
+    A fresh one is taken as it is. A stale one of the team is never replaced behind its back (Findings);
+    what has no committed lock is solved into the state folder, for this machine alone.
+    """
+    found, fresh = kept_lock(root, known, variant)
+    if found is not None and fresh:
+        return found
+    if found is not None and listed(known, variant):
+        raise Findings(
+            _("{path} was made for another environment.yml than the matrix renders now").format(
+                path=shown(found.path)
+            ),
+            _("run `envkit lock {name}` and review what changes").format(name=variant.name),
+        )
+    path = lock.lock_path(root, variant, listed=False)
+    spec = render(known, variant)
+    if path.exists() and lock.is_fresh(own := lock.read_lock(path), spec):
+        return own
+    observer.note(_("{name} has no committed lock; solving one for this machine").format(name=variant.name))
+    from envkit import solve
+
+    return solve.write_lock(spec, path, routes=routes, cache=paths.cache(), observer=observer)

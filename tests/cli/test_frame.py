@@ -1,0 +1,142 @@
+"""The command line's frame: exit codes, one JSON object a call, no traceback, bad usage named."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+MATRIX = Path(__file__).parents[2] / "environments" / "matrix.yaml"
+
+
+def envkit(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "envkit", *arguments],
+        cwd=cwd,
+        env={**os.environ, "LANG": "C.UTF-8", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_help_lists_every_verb_and_each_has_its_own() -> None:
+    from envkit.cli.frame import VERBS
+
+    shown = envkit("--help")
+    assert shown.returncode == 0
+    for name in VERBS:
+        assert f"\n  {name} " in shown.stdout
+        own = envkit(name, "--help")
+        assert own.returncode == 0, own.stderr
+        assert "--json" in own.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["vaildate"], "did you mean 'validate'?"),
+        (["up", "--no-such"], "--no-such"),
+        (["up", "py311-cpu", "--cuda", "11.8"], "variant name and axes"),
+        (["run", "only-a-name"], "CMD"),
+        (["activate"], "ENVIRONMENT"),
+        (["activate", "x", "--shell", "tcsh"], "tcsh"),
+    ],
+)
+def test_bad_usage_is_named_without_a_traceback(arguments: list[str], fragment: str) -> None:
+    done = envkit(*arguments)
+    assert done.returncode in (2, 125)
+    assert fragment in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_json_is_one_object_for_failures_too(tmp_path: Path) -> None:
+    done = envkit("activate", "nothing-here", "--json", ENVKIT_HOME=str(tmp_path))
+    document = json.loads(done.stdout)
+    assert document["ok"] is False
+    assert document["exit"] == done.returncode == 3
+    assert "nothing-here" in document["error"]["message"]
+    assert document["error"]["hint"]
+    usage = json.loads(envkit("up", "--no-such", "--json").stdout)
+    assert usage["exit"] == 2
+
+
+def test_a_project_is_needed_and_named(tmp_path: Path) -> None:
+    done = envkit("variants", cwd=tmp_path, ENVKIT_PROJECT="")
+    assert done.returncode == 2
+    assert "matrix.yaml" in done.stderr
+
+
+def test_variants_lists_the_matrix_as_json() -> None:
+    done = envkit("variants", "--json", cwd=MATRIX.parents[1])
+    names = [row["variant"] for row in json.loads(done.stdout)["result"]["variants"]]
+    assert {"py311-cpu", "py311-cu118", "py39-pt113-cu117", "py311-torch"} <= set(names)
+
+
+def test_a_mistake_in_the_matrix_is_told_with_its_line(tmp_path: Path) -> None:
+    folder = tmp_path / "environments"
+    folder.mkdir()
+    (folder / "matrix.yaml").write_text("schema: 1\nvariants: []\nvariants: []\n")
+    done = envkit("variants", "--json", cwd=tmp_path)
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["line"]) == (2, 3)
+    assert error["path"].endswith("matrix.yaml")
+
+
+def test_chinese_on_request(tmp_path: Path) -> None:
+    done = envkit("activate", "nothing-here", "--lang", "zh", ENVKIT_HOME=str(tmp_path))
+    assert done.returncode == 3
+    assert "错误" in done.stderr
+    assert envkit(
+        "activate", "x", LANG="zh_CN.UTF-8", LC_ALL="", ENVKIT_HOME=str(tmp_path)
+    ).stderr.startswith("错误")
+
+
+def test_a_bug_is_kept_in_a_file_and_exits_70(tmp_path: Path) -> None:
+    program = (
+        "import sys; from envkit.cli import frame\n"
+        "import envkit.cli.variants as v\n"
+        "def broken(): raise ZeroDivisionError('by nought')\n"
+        "v.project = broken\n"
+        "sys.exit(frame.execute(['variants']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "ENVKIT_HOME": str(tmp_path), "LANG": "C"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 70
+    assert "Traceback" not in done.stderr
+    assert "by nought" in (tmp_path / "state" / "last-bug.txt").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_in_130(number: int) -> None:
+    program = (
+        "import sys, time; from envkit.cli import frame\n"
+        "import envkit.cli.variants as v\n"
+        "def slow():\n    print('here', flush=True); time.sleep(30)\n"
+        "v.project = slow\n"
+        "sys.exit(frame.execute(['variants']))"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "here\n"
+    began = time.monotonic()
+    child.send_signal(number)
+    _, stderr = child.communicate(timeout=20)
+    assert child.returncode == 130
+    assert time.monotonic() - began < 10
+    assert "Traceback" not in stderr
