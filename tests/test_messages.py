@@ -78,7 +78,7 @@ def test_no_error_is_raised_with_an_untranslated_text(kind: str) -> None:
                 literal = isinstance(argument, ast.Constant) and re.search(
                     r"[A-Za-z]{2}", str(argument.value)
                 )
-                if literal or isinstance(argument, ast.JoinedStr) and " " in ast.unparse(argument):
+                if literal or (isinstance(argument, ast.JoinedStr) and " " in ast.unparse(argument)):
                     bare.append(f"{path.relative_to(ROOT)}:{argument.lineno}: {ast.unparse(argument)[:80]}")
     assert not bare, "\n".join(bare)
 

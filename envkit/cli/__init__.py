@@ -6,6 +6,7 @@ import os
 import sys
 
 from envkit.cli.frame import execute
+from envkit.errors import ExitCode
 
 __all__ = ["main"]
 
@@ -17,9 +18,9 @@ def main() -> None:
     done; so the streams are flushed and the process leaves without further ceremony.
     """
     code = execute(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            code = code or 1
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = code or ExitCode.ENVIRONMENT
     os._exit(code)

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from envkit.errors import InputError
-from envkit.matrix import Axes
+from envkit.host import read_host
+from envkit.matrix import Axes, Matrix
 from envkit.messages import _
-from envkit.up import Request
+from envkit.model import Variant
+from envkit.up import Request, pick
 
-__all__ = ["axes_options", "mirror_option", "request_of"]
+__all__ = ["axes_options", "chosen_variants", "mirror_option", "request_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,3 +116,14 @@ def request_of(
         lock=lock,
         fallback=os.environ.get("ENVKIT_FALLBACK", "auto").lower() != "never",
     )
+
+
+def chosen_variants(known: Matrix, variant: str | None, axes: Axes, *, every: bool) -> tuple[Variant, ...]:
+    """All variants of the matrix, or the one that a name or axes mean."""
+    if every and (
+        variant or any(getattr(axes, word) for word in ("python", "cuda", "torch", "source", "extras"))
+    ):
+        raise InputError(_("--all was given beside a variant or axes"), _("leave out one of the two"))
+    if every:
+        return known.variants
+    return (pick(known, read_host(), request_of(variant, axes).axes).variant,)

@@ -7,16 +7,15 @@ import time
 import click
 
 from envkit import fetch
-from envkit.cli.axes import axes_options, mirror_option, request_of
+from envkit.cli.axes import axes_options, chosen_variants, mirror_option
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import ExitCode, Findings
 from envkit.files import write_atomically
-from envkit.host import read_host
 from envkit.matrix import Axes
 from envkit.messages import _
 from envkit.model import Lock
 from envkit.render import render
-from envkit.up import kept_lock, lock_variant, pick, project
+from envkit.up import kept_lock, lock_variant, project
 
 
 @verb("lock")
@@ -29,10 +28,7 @@ def command(
     session: Session, variant: str | None, axes: Axes, mirror: str, every: bool, check: bool
 ) -> Outcome:
     root, known = project()
-    if every:
-        chosen = known.variants
-    else:
-        chosen = (pick(known, read_host(), request_of(variant, axes).axes).variant,)
+    chosen = chosen_variants(known, variant, axes, every=every)
     rows, lines, failed = [], [], False
     routes = fetch.routes(mirror)
     for each in chosen:

@@ -6,15 +6,14 @@ import difflib
 
 import click
 
-from envkit.cli.axes import axes_options, request_of
+from envkit.cli.axes import axes_options, chosen_variants
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import ExitCode
 from envkit.files import read_text, write_atomically
-from envkit.host import read_host
 from envkit.matrix import Axes
 from envkit.messages import _
 from envkit.render import render
-from envkit.up import pick, project
+from envkit.up import project
 
 
 @verb("render")
@@ -27,10 +26,7 @@ def command(
     session: Session, variant: str | None, axes: Axes, every: bool, check: bool, show: bool
 ) -> Outcome:
     root, known = project()
-    if every:
-        chosen = known.variants
-    else:
-        chosen = (pick(known, read_host(), request_of(variant, axes).axes).variant,)
+    chosen = chosen_variants(known, variant, axes, every=every)
     rows, lines = [], []
     for each in chosen:
         path = root / "environments" / each.name / "environment.yml"

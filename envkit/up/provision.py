@@ -99,7 +99,7 @@ def _plan_given(request: Request) -> Plan:
 
 
 def _name_of(wanted: lock.Lock) -> str:
-    """A name for the environment of a bare lock: its file, or its folder where the file has the usual name."""
+    """A name for the environment of a bare lock: the file's, or its folder's where it has the usual name."""
     stem = wanted.path.absolute().name.removesuffix(".yml").removesuffix(".yaml")
     return stem if stem not in ("conda-lock", "") else wanted.path.absolute().parent.name or stem
 
