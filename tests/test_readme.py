@@ -37,9 +37,8 @@ def variants_block() -> str:
             platforms = ", ".join(lock.platforms)
         accelerator = "CPU" if variant.cuda is None else f"CUDA {variant.cuda}"
         extras = ", ".join(variant.extras) or "-"
-        rows.append(
-            f"| `{variant.name}` | {variant.python} | {accelerator} | {variant.source} | {extras} | {torch} | {platforms} |"
-        )
+        cells = (f"`{variant.name}`", variant.python, accelerator, variant.source, extras, torch, platforms)
+        rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
 
@@ -48,8 +47,9 @@ BLOCKS = {"commands": commands_block, "variants": variants_block}
 
 def fill(text: str) -> str:
     for name, block in BLOCKS.items():
+        made = block() + "\n"
         pattern = rf"(?<=<!-- {name}: begin -->\n).*?(?=<!-- {name}: end -->)"
-        text, count = re.subn(pattern, lambda _, made=block(): f"{made}\n", text, flags=re.DOTALL)
+        text, count = re.subn(pattern, lambda _, made=made: made, text, flags=re.DOTALL)
         assert count == 1, f"one block named {name}"
     return text
 
