@@ -1,6 +1,6 @@
 """Locks: conda-lock v1 files, read and checked. Writing one is `envkit.solve`'s part."""
 
-from envkit.lock.accelerator import build_cuda, check_accelerator
+from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
 from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
 
@@ -9,6 +9,7 @@ __all__ = [
     "LOCK_NAME",
     "SCHEMA",
     "SCHEMA_KEY",
+    "TORCH_NAMES",
     "build_cuda",
     "check_accelerator",
     "is_fresh",

@@ -34,6 +34,9 @@ def pip(name: str, version: str) -> Package:
         ("cuda130_generic_py314_h1234567_200", "13.0"),
         ("cuda112py39h3ad47f5_201", "11.2"),
         ("cuda_126py311hbd5d2f8_0", "12.6"),
+        ("py3.7_cuda9.2.148_cudnn7.6.3_0", "9.2"),
+        ("py37_cu92", "9.2"),
+        ("cuda_py311_h8b6ad9a_1", ""),
         ("py3.11_cpu_0", None),
         ("py3.11_0", None),
         ("cpu_mkl_py311_h3da180d_103", None),
@@ -85,6 +88,15 @@ def test_cuda_build_is_a_problem_where_cpu_was_asked_for() -> None:
     assert check_accelerator([conda("pytorch", "2.10.0", "py3.11_0", "osx-arm64")], None) == []
     (problem,) = check_accelerator([conda("pytorch", "2.10.0", "cuda129_mkl_py311_h333e2d5_303")], None)
     assert "a CPU build was asked for" in problem
+
+
+def test_a_torchvision_build_need_not_say_which_cuda_it_is_for() -> None:
+    torch = conda("pytorch", "2.7.1", "cuda126_mkl_py311_hcada2b2_300")
+    vision = conda("torchvision", "0.22.0", "cuda_py311_h8b6ad9a_1")
+    assert check_accelerator([torch, vision], "12.6") == []
+    assert len(check_accelerator([torch, vision], None)) == 2
+    (problem,) = check_accelerator([conda("pytorch", "2.7.1", "cuda_py311_h8b6ad9a_1")], "12.6")
+    assert "does not say" in problem
 
 
 def test_wheels_tell_by_local_version_or_by_the_runtime_beside_them() -> None:

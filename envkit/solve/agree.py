@@ -1,0 +1,67 @@
+"""One torch version on every platform of a lock.
+
+Solved one by one, platforms drift apart: the newest PyTorch of one channel folder is not that of another.
+An experiment moved from a laptop to a server must meet the same version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from envkit.errors import Findings
+from envkit.lock import TORCH_NAMES
+from envkit.messages import _
+from envkit.solve.engine import Solved, compare_versions
+
+__all__ = ["Solve", "agree", "torch_version"]
+
+Solve = Callable[[str, Sequence[str]], tuple[Solved, ...]]
+"""Solves one platform with some further constraints; raises Findings where that cannot be."""
+
+
+def torch_version(packages: Sequence[Solved]) -> str | None:
+    """The version of PyTorch among solved packages."""
+    return next((package.version for package in packages if package.name in TORCH_NAMES), None)
+
+
+def agree(
+    platforms: Sequence[str], solve: Solve, versions: Callable[[str], frozenset[str]]
+) -> Mapping[str, tuple[Solved, ...]]:
+    """Solve every platform so that all that have PyTorch have the same version of it.
+
+    Each is solved freely first. Where that gives different versions, the highest version that every one of
+    them has is asked of all, then the next lower, until one solves everywhere. `versions` gives those that
+    a platform has within the spec. Raises Findings where none does, and what `solve` raises for a platform
+    that cannot be solved at all.
+    """
+    free = {platform: solve(platform, ()) for platform in platforms}
+    chosen = {
+        platform: version for platform, packages in free.items() if (version := torch_version(packages))
+    }
+    if len(set(chosen.values())) <= 1:
+        return free
+    common = frozenset.intersection(*(versions(platform) for platform in chosen))
+    # The platform that got the lowest version by itself is the one most likely to refuse a higher one.
+    order = sorted(
+        chosen, key=lambda platform: compare_versions(sorted(set(chosen.values()))).index(chosen[platform])
+    )
+    for version in compare_versions(sorted(common)):
+        pinned = _solve_all(order[::-1], solve, f"pytorch =={version}")
+        if pinned is not None:
+            return free | pinned
+    raise Findings(
+        _("no version of PyTorch solves on every platform; each by itself takes: {chosen}").format(
+            chosen=", ".join(f"{platform} {version}" for platform, version in chosen.items())
+        ),
+        _("drop a platform of the variant in environments/matrix.yaml, or allow other versions of torch"),
+    )
+
+
+def _solve_all(platforms: Sequence[str], solve: Solve, pin: str) -> dict[str, tuple[Solved, ...]] | None:
+    solved = {}
+    for platform in platforms:
+        try:
+            solved[platform] = solve(platform, (pin,))
+        except Findings:
+            return None
+    return solved
