@@ -1,0 +1,78 @@
+"""One process at a time on one prefix."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from envkit.errors import Error
+from envkit.messages import _
+from envkit.progress import Observer
+
+__all__ = ["hold"]
+
+_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+@contextmanager
+def hold(prefix: Path, observer: Observer) -> Iterator[bool]:
+    """Hold the lock of a prefix; waits, and says so, while another process has it.
+
+    Yields whether there was a wait. The lock is a file beside the prefix (so that it is the same one for
+    every ENVKIT_HOME) and goes when it is released; the kernel releases it when a process dies. On a file
+    system without locks the work goes on without one, with a note.
+    """
+    path = prefix.parent / f".{prefix.name}.envkit-lock"
+    waited = False
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as problem:
+            raise Error(
+                _("cannot write to {path}: {reason}").format(path=path.parent, reason=problem.strerror),
+                _("choose a folder you may write to with `--prefix` (PREFIX=) or ENVKIT_HOME"),
+            ) from None
+        try:
+            waited = _take(descriptor, prefix, observer) or waited
+            # The holder before us may have deleted the file that we waited for: then it locks nothing.
+            if _same(descriptor, path):
+                break
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    try:
+        yield waited
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+
+
+def _take(descriptor: int, prefix: Path, observer: Observer) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        observer.note(_("waiting for another envkit process that works on {prefix}").format(prefix=prefix))
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return True
+    except OSError as problem:
+        if problem.errno not in _UNSUPPORTED:
+            raise
+        observer.note(
+            _("{path} is on a file system without locks: run one envkit at a time").format(path=prefix)
+        )
+    return False
+
+
+def _same(descriptor: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    mine = os.fstat(descriptor)
+    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)

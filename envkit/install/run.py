@@ -1,0 +1,55 @@
+"""Running a program inside an environment, as if it had taken this process's place."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+
+from envkit.errors import Error, InputError
+from envkit.install.variables import environment_variables
+from envkit.messages import _
+from envkit.model import Environment
+
+__all__ = ["run"]
+
+_PASSED_ON = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+    signal.SIGALRM, signal.SIGWINCH,
+)  # fmt: skip
+_SI_KERNEL = 0x80  # asm-generic/siginfo.h: sent by the kernel, so a terminal's Ctrl-C
+
+
+def run(environment: Environment, argv: Sequence[str]) -> int:
+    """Run `argv` with the environment's variables; its exit code, or 128 + n where signal n ended it.
+
+    Standard streams, working folder and terminal are shared. Signals sent to this process are passed on;
+    those a terminal sends reach the program by themselves. Raises Error where it cannot be started.
+    """
+    if not argv:
+        raise InputError(_("no command to run"), _("write it after two dashes: `envkit run NAME -- python`"))
+    variables = environment_variables(environment)
+    watched = {*_PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        child = subprocess.Popen(
+            list(argv), env=variables, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        )
+        while child.poll() is None:
+            received = signal.sigwaitinfo(watched)
+            if received.si_signo != signal.SIGCHLD and received.si_code != _SI_KERNEL:
+                child.send_signal(received.si_signo)
+    except OSError as problem:
+        raise Error(
+            _("cannot run {command}: {reason}").format(command=argv[0], reason=problem.strerror or problem),
+            _("the command is looked for in {folder} and then in PATH").format(
+                folder=environment.prefix / "bin"
+            ),
+        ) from None
+    except ValueError as problem:
+        raise InputError(
+            _("cannot run {command}: {reason}").format(command=ascii(argv[0]), reason=problem)
+        ) from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode

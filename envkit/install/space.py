@@ -1,0 +1,57 @@
+"""A full disk, said with numbers."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from envkit.errors import Error
+from envkit.install.conda import stem
+from envkit.messages import _
+from envkit.model import Package
+
+__all__ = ["full_disk", "is_full"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust's io::Error, and so rattler, prints errno
+_MIB = 1 << 20
+
+
+def is_full(problem: BaseException) -> bool:
+    """Whether an error, of Python or of rattler, says that disk or quota are exhausted."""
+    if isinstance(problem, OSError):
+        return problem.errno in _FULL
+    return any(int(number) in _FULL for number in _OS_ERROR.findall(str(problem)))
+
+
+def full_disk(place: Path, packages: Iterable[Package], cache: Path) -> Error:
+    """The error for a disk that was full while `packages` were put into the folder `place`.
+
+    Call it before anything is removed: the numbers are those of the moment. Sizes in MiB.
+    """
+    state = os.statvfs(place)
+    if state.f_files and not state.f_favail:
+        shortage = _("no inodes left of {total}").format(total=state.f_files)
+    else:
+        shortage = _("{free} MiB free of {total} MiB").format(
+            free=state.f_bavail * state.f_frsize // _MIB, total=state.f_blocks * state.f_frsize // _MIB
+        )
+    needed = sum(_installed_size(cache / stem(package)) for package in packages)
+    return Error(
+        _("the disk of {place} is full: {shortage}; the environment needs about {needed} MiB").format(
+            place=place, shortage=shortage, needed=-(-needed // _MIB)
+        ),
+        _("free some space or choose another disk with `--prefix` (PREFIX=) or ENVKIT_HOME"),
+    )
+
+
+def _installed_size(package: Path) -> int:
+    try:
+        document = json.loads((package / "info" / "paths.json").read_bytes())
+        return sum(row.get("size_in_bytes") or 0 for row in document["paths"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return 0
