@@ -1,0 +1,179 @@
+"""Runs the user's own pip, with the user's own configuration, and says in plain words why it failed.
+
+pip alone knows which indexes, proxies, certificates and credentials hold here, so everything about wheels
+that needs a connection is asked of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envkit.errors import Error
+from envkit.messages import _
+
+__all__ = ["PipError", "command", "run"]
+
+_TAIL = 6
+"""How many of pip's last lines go into an error."""
+
+
+class PipError(Error):
+    """pip did not do it. `kind` is one of "disk", "old", "certificate", "refused", "conflict",
+    "unreachable", "missing", "other"."""
+
+    def __init__(self, kind: str, message: str, hint: str) -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """What a piece of pip's text stands for."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    message: Callable[[], str]
+    hint: Callable[[], str]
+
+
+def _reason(kind: str, pattern: str, message: Callable[[], str], hint: Callable[[], str]) -> _Reason:
+    return _Reason(kind, re.compile(pattern, re.IGNORECASE), message, hint)
+
+
+_REASONS = (
+    _reason(
+        "disk",
+        r"no space left on device|disk quota exceeded",
+        lambda: _("the disk is full"),
+        lambda: _("free some space, or set ENVKIT_CACHE and TMPDIR to a larger disk"),
+    ),
+    _reason(
+        "old",
+        r"no such option: --report",
+        lambda: _("pip is too old to say what it would install"),
+        lambda: _("run `{python} -m pip install --upgrade pip`").format(python=sys.executable),
+    ),
+    _reason(
+        "certificate",
+        r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError",
+        lambda: _("the index's certificate is not trusted here"),
+        lambda: _("name your proxy's certificate: `pip config set global.cert FILE`"),
+    ),
+    _reason(
+        "refused",
+        r"\b(?:401|403|407)\b.{0,40}(?:error|unauthorized|forbidden|proxy)|ProxyError.*407",
+        lambda: _("the index or the proxy refused the request (credentials?)"),
+        lambda: _("check `pip config list`, ~/.netrc and the variables HTTPS_PROXY and NO_PROXY"),
+    ),
+    _reason(
+        "conflict",
+        r"ResolutionImpossible|conflicting dependencies",
+        lambda: _("these requirements contradict each other or your pip constraints"),
+        lambda: _("loosen the versions asked for, or the constraints in `pip config list`"),
+    ),
+    _reason(
+        "missing",
+        r"from versions: (?!none)",
+        lambda: _("no wheel of that version fits this Python and this machine"),
+        lambda: _("ask for another version (TORCH=, PYTHON=), or look at `pip config list`"),
+    ),
+    _reason(
+        "unreachable",
+        r"Retrying \(Retry|NewConnectionError|ConnectTimeout|Name or service not known|ProxyError"
+        r"|ReadTimeout|name resolution|Network is unreachable|Connection refused|Failed to establish",
+        lambda: _("pip reaches no package index"),
+        lambda: _(
+            "give pip an index it can reach (`pip config set global.index-url URL`) "
+            "or a folder of wheels (`PIP_FIND_LINKS=DIR`)"
+        ),
+    ),
+    _reason(
+        "missing",
+        r"No matching distribution|Could not find a version",
+        lambda: _("pip finds no wheel of it at all"),
+        lambda: _("look at `pip config list`: is the index the right one, and does it carry wheels?"),
+    ),
+)
+
+
+def command() -> list[str]:
+    """How to run pip with the interpreter that runs this; the copy that `ensurepip` carries where none is."""
+    from importlib.util import find_spec
+
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    if find_spec("ensurepip") is not None:
+        import ensurepip
+
+        bundled = Path(ensurepip.__file__).parent / "_bundled"
+        for wheel in sorted(bundled.glob("pip-*.whl")):
+            return [sys.executable, str(wheel / "pip")]
+    raise PipError(
+        "other",
+        _("pip is not installed for {python}").format(python=sys.executable),
+        _("run `{python} -m ensurepip`, or install your distribution's python3-pip").format(
+            python=sys.executable
+        ),
+    )
+
+
+def run(arguments: Sequence[str], *, heard: Callable[[str], None] | None = None) -> None:
+    """Run pip to its end; `heard` is told every line it says, and stops pip by raising.
+
+    Raises PipError, with pip's last lines, where it fails.
+    """
+    # pip's own five retries of fifteen seconds for each package would keep a user waiting for minutes.
+    environment = {"PIP_RETRIES": "2", **os.environ, "PIP_USER": "0", "PYTHONSAFEPATH": "1"}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0"}
+    lines: list[str] = []
+    full = [*command(), *arguments, "--no-input", "--no-color", "--progress-bar", "off"]
+    process = subprocess.Popen(
+        full,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip())
+            if heard is not None:
+                heard(line)
+        code = process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+    if code:
+        raise _explain(lines)
+
+
+def _explain(lines: Sequence[str]) -> PipError:
+    """What pip's text means; its last lines are kept, for whoever knows pip."""
+    text = "\n".join(lines)
+    said = [line for line in lines if line.strip() and "is ignored: it is neither" not in line]
+    tail = "\n".join(f"  {line}" for line in said[-_TAIL:])
+    for reason in _REASONS:
+        if reason.pattern.search(text):
+            return PipError(reason.kind, f"{reason.message()}\n{tail}", reason.hint())
+    return PipError(
+        "other",
+        _("pip failed") + f"\n{tail}",
+        _("run `{python} -m pip install --dry-run torch` to see the same").format(python=sys.executable),
+    )

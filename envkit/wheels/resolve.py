@@ -1,0 +1,180 @@
+"""Asks pip what it would install, and refuses what nobody asked for before anything large is downloaded.
+
+Old releases of pip download what they report, so pip is watched while it resolves, and stopped before it
+fetches a GPU build that was not asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from envkit.errors import Error, InputError
+from envkit.messages import _
+from envkit.model import CPU, Variant
+from envkit.progress import Observer
+from envkit.wheels import pip
+from envkit.wheels.interpreter import running_interpreter
+from envkit.wheels.plan import WheelPlan, read_report
+from envkit.wheels.size import sizes, spoken
+
+__all__ = ["plan", "running_python"]
+
+_TORCH_INDEX = "https://download.pytorch.org/whl"
+_GPU_FILE = re.compile(r"(?:torch|triton|nvidia|cuda)[\w.]*-")
+_DOWNLOADING = re.compile(r"\s*Downloading (?P<name>\S+\.whl) \((?P<size>[\d.]+) (?P<unit>[kMG])B\)")
+_UNIT = {"k": 10**3, "M": 10**6, "G": 10**9}
+_GPU_WHEEL = 300 * 10**6
+_TOO_MUCH = 10**9
+
+
+def plan(
+    variant: Variant,
+    requirements: Sequence[str],
+    *,
+    observer: Observer,
+    allow_cuda: bool | None = None,
+) -> WheelPlan:
+    """What pip resolves `requirements` to for the interpreter that runs this, configured as the user has it.
+
+    Where torch comes out as another build than the variant's accelerator, PyTorch's own index is added and
+    pip asked once more; where that does not help either, nothing is downloaded and Error says what was found.
+    `allow_cuda` (by default: whether the variant asks for CUDA) accepts a CUDA build in place of a CPU one.
+    InputError where the variant wants another Python than the running one, PipError where pip fails.
+    """
+    interpreter = running_interpreter()
+    if variant.python != interpreter.minor:
+        raise InputError(
+            _("the wheel channel repacks the Python that runs envkit, {own}; {wanted} was asked for").format(
+                own=interpreter.minor, wanted=variant.python
+            ),
+            _("run envkit with Python {wanted}, or leave PYTHON= out").format(wanted=variant.python),
+        )
+    asked = tuple(dict.fromkeys([*requirements, "pip"]))
+    wanted = "cu" + variant.cuda.replace(".", "") if variant.cuda else CPU
+    if allow_cuda is None:
+        allow_cuda = variant.cuda is not None
+    resolved = _resolve(asked, wanted, allow_cuda, observer)
+    sized = _with_sizes(resolved)
+    _say_sizes(sized, observer)
+    return sized
+
+
+class _Stopped(Exception):
+    """pip was stopped before it downloaded a GPU build; `size` in bytes as pip announced it."""
+
+    def __init__(self, name: str, size: int) -> None:
+        super().__init__(name)
+        self.name = name
+        self.size = size
+
+
+def _resolve(asked: tuple[str, ...], wanted: str, allow_cuda: bool, observer: Observer) -> WheelPlan:
+    refusal: Error | None = None
+    for options in ((), ("--extra-index-url", f"{_TORCH_INDEX}/{wanted}")):
+        try:
+            found = _ask_pip(asked, options, guarded=not allow_cuda)
+        except _Stopped as stopped:
+            refusal = refusal or _refused(wanted, stopped.name, stopped.size)
+        except pip.PipError:
+            if refusal is None:
+                raise
+        else:
+            if found.accelerator == wanted or (allow_cuda and wanted == CPU):
+                return found
+            refusal = refusal or _refused_plan(wanted, found)
+        if not options:
+            observer.note(
+                _("as configured, pip gives no {wanted} build of torch; trying {index} beside").format(
+                    wanted=wanted, index=f"{_TORCH_INDEX}/{wanted}"
+                )
+            )
+    assert refusal is not None
+    raise refusal
+
+
+def _refused_plan(wanted: str, found: WheelPlan) -> Error:
+    torch = found.find("torch")
+    name = f"torch {torch.version}" if torch else "torch"
+    if found.accelerator == CPU:
+        return Error(
+            _("{wanted} was asked for, and pip offers only a CPU build of {name}").format(
+                wanted=wanted, name=name
+            ),
+            _hint(wanted),
+        )
+    known = [item.size for item in _with_sizes(found).items]
+    return _refused(wanted, name, sum(size or 0 for size in known))
+
+
+def _refused(wanted: str, name: str, size: int) -> Error:
+    return Error(
+        _("pip offers {name} as a GPU build ({size} to download), and {wanted} was asked for").format(
+            name=name, size=spoken(size) if size else _("size unknown"), wanted=wanted
+        ),
+        _hint(wanted),
+    )
+
+
+def _hint(wanted: str) -> str:
+    return _("let pip see such builds: `pip config set global.extra-index-url {index}`, or a mirror").format(
+        index=f"{_TORCH_INDEX}/{wanted}"
+    )
+
+
+def _ask_pip(asked: tuple[str, ...], options: tuple[str, ...], *, guarded: bool) -> WheelPlan:
+    with tempfile.TemporaryDirectory(prefix="envkit-plan-") as folder:
+        report = Path(folder, "report.json")
+        arguments = ["install", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
+        arguments += ["--report", str(report), *options, *asked]
+        pip.run(arguments, heard=_guard() if guarded else None)
+        document = json.loads(report.read_text(encoding="utf-8"))
+    return read_report(document, asked, options)
+
+
+def _guard() -> Callable[[str], None]:
+    """Listens to pip and stops it before it downloads a GPU build, or gigabytes of anything."""
+    total = 0
+
+    def heard(line: str) -> None:
+        nonlocal total
+        found = _DOWNLOADING.match(line)
+        if not found:
+            return
+        size = int(float(found["size"]) * _UNIT[found["unit"]])
+        total += size
+        name = unquote(found["name"]).rsplit("/", 1)[-1]
+        large = size >= _GPU_WHEEL and _GPU_FILE.match(name) and "+cpu" not in name
+        if large or total >= _TOO_MUCH:
+            raise _Stopped(name, max(size, total))
+
+    return heard
+
+
+def _with_sizes(found: WheelPlan) -> WheelPlan:
+    known = sizes([item.url for item in found.items])
+    return replace(found, items=tuple(replace(item, size=known[item.url]) for item in found.items))
+
+
+def _say_sizes(found: WheelPlan, observer: Observer) -> None:
+    remote = [item for item in found.items if item.path is None]
+    unknown = sum(item.size is None for item in remote)
+    text = _("{count} wheels: {here} on this machine's disk, {size} to download").format(
+        count=len(found.items),
+        here=spoken(sum(item.size or 0 for item in found.items if item.path)),
+        size=spoken(found.download_size),
+    )
+    if unknown:
+        text += _(" and {count} of unknown size").format(count=unknown)
+    observer.note(text)
+
+
+def running_python() -> str:
+    """The minor version of the interpreter that runs this: "3.11"."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
