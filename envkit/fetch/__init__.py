@@ -1,0 +1,32 @@
+"""The only part that opens connections for conda packages: mirrors, failover, resume, checks, cache.
+
+A lock holds canonical URLs; `routes` turns each into the URLs to ask, in order. `repodata` and
+`archives` bring indexes and packages to this machine, so that solving and installing need no network.
+"""
+
+from envkit.fetch.archives import archives
+from envkit.fetch.channels import Location, canonical_url, channel_name, locate
+from envkit.fetch.failures import Attempt, FetchError, NoSubdir, Unreachable
+from envkit.fetch.repodata import repodata
+from envkit.fetch.routes import Routes, Source, routes
+from envkit.fetch.session import Patience, Session
+from envkit.fetch.store import package_cache
+
+__all__ = [
+    "Attempt",
+    "FetchError",
+    "Location",
+    "NoSubdir",
+    "Patience",
+    "Routes",
+    "Session",
+    "Source",
+    "Unreachable",
+    "archives",
+    "canonical_url",
+    "channel_name",
+    "locate",
+    "package_cache",
+    "repodata",
+    "routes",
+]

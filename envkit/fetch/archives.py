@@ -1,0 +1,227 @@
+"""The packages of a lock into the package cache: fetched from several hosts, unpacked while others arrive."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+from envkit.errors import Error, InputError
+from envkit.fetch.disk import require_room, writing
+from envkit.fetch.failures import FetchError
+from envkit.fetch.routes import Routes
+from envkit.fetch.session import Stopped
+from envkit.fetch.store import Store
+from envkit.fetch.transfer import fetch
+from envkit.fetch.urls import shown
+from envkit.fetch.wanted import Candidate, Rejected, Wanted
+from envkit.messages import _
+from envkit.model import Package
+from envkit.progress import SILENT, Observer
+
+__all__ = ["archives"]
+
+_MAGIC = {".conda": (b"PK\x03\x04",), ".tar.bz2": (b"BZh",)}
+_WORKERS = 8
+_WIND_DOWN = 5.0
+"""Seconds that stopped threads get to put things in order; one that waits for a silent host is left behind."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Archive:
+    """One archive to have. `name` is its folder in the package cache."""
+
+    name: str
+    ending: str
+    sha256: str
+    urls: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        return self.name + self.ending
+
+
+def archives(
+    packages: Sequence[Package],
+    *,
+    routes: Routes,
+    cache: Path,
+    observer: Observer = SILENT,
+    sizes: Mapping[str, int] | None = None,
+) -> None:
+    """Have every conda package of `packages` unpacked in `package_cache(cache)`, so that rattler finds it.
+
+    Packages that are there already, from the same archive and unchanged, are left alone. Each archive is
+    downloaded (or read from a `file://` directory), its sha256 checked, and unpacked while others arrive.
+    `sizes` are bytes by sha256, where they are known: then a disk without room is refused before the
+    first byte. Interrupted at any time, it leaves whole packages and `.partial` files, which are
+    resumed. Raises InputError for a package that cannot be had from the chosen mirrors, FetchError,
+    Unreachable, and Error for a damaged or unsafe archive or a full disk.
+    """
+    wanted = _unique(packages, routes)
+    store = Store(cache)
+    store.prepare()
+    missing = [archive for archive in wanted if not store.holds(archive.name, archive.sha256)]
+    if not missing:
+        return
+    known = [size for archive in missing if (size := (sizes or {}).get(archive.sha256)) is not None]
+    require_room(store.folder, sum(known))
+    run = _Run(
+        store=store, routes=routes, downloads=cache / "downloads", observer=observer, sizes=sizes or {}
+    )
+    observer.start(run.bytes_task, sum(known) if len(known) == len(missing) else None)
+    observer.start(run.packages_task, len(missing), _("packages"))
+    try:
+        run.all(missing)
+    finally:
+        observer.finish(run.bytes_task)
+        observer.finish(run.packages_task)
+    observer.note(run.summary())
+
+
+@dataclass(kw_only=True, slots=True)
+class _Run:
+    """One call's threads and what they share."""
+
+    store: Store
+    routes: Routes
+    downloads: Path
+    observer: Observer
+    sizes: Mapping[str, int]
+    bytes_task: str = field(default_factory=lambda: _("downloading"))
+    packages_task: str = field(default_factory=lambda: _("packages ready"))
+    stop: threading.Event = field(default_factory=threading.Event)
+    unpacking: threading.Semaphore = field(
+        default_factory=lambda: threading.Semaphore(max(1, len(os.sched_getaffinity(0))))
+    )
+    served: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+
+    def all(self, missing: Sequence[_Archive]) -> None:
+        """Have them all; the first failure, or Ctrl-C, stops the others at their next block."""
+        pool = ThreadPoolExecutor(min(_WORKERS, len(missing)), thread_name_prefix="fetch")
+        futures = [pool.submit(self.one, archive) for archive in missing]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            self.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            wait(futures, timeout=_WIND_DOWN)
+        _raise_first(futures)
+
+    def one(self, archive: _Archive) -> None:
+        """Have one archive unpacked."""
+        with self.store.lock(archive.name, self.observer, self.stop):
+            if self.store.was_changed(archive.name, archive.sha256):
+                self.observer.note(
+                    _("{name}: changed in the package cache; fetching it again").format(name=archive.name)
+                )
+            if not self.store.holds(archive.name, archive.sha256):
+                self._have(archive)
+        self.observer.advance(self.packages_task)
+
+    def _have(self, archive: _Archive) -> None:
+        partial = self.downloads / f"{archive.sha256}.partial"
+        wanted = Wanted(
+            name=archive.file,
+            candidates=tuple(Candidate(url=url, magic=_MAGIC[archive.ending]) for url in archive.urls),
+            sha256=archive.sha256,
+            size=self.sizes.get(archive.sha256),
+        )
+        served = fetch(
+            self.routes.session,
+            wanted,
+            partial,
+            observer=self.observer,
+            task=self.bytes_task,
+            stop=self.stop,
+        )
+        path = served.path or partial
+        host = served.candidate.host
+        with self.unpacking:
+            if self.stop.is_set():
+                raise Stopped
+            self._unpack(archive, path, ours=path == partial)
+        self.served[host] += 1
+        self.received[host] += served.received
+
+    def _unpack(self, archive: _Archive, path: Path, *, ours: bool) -> None:
+        """Unpack; rattler goes by the ending, so a download carries it for that moment."""
+        whole = path.with_name(f"{archive.sha256}{archive.ending}") if ours else path
+        try:
+            with writing(self.downloads):
+                if ours:
+                    path.rename(whole)
+            self.store.add(archive.name, whole, archive.sha256)
+        except Rejected as problem:
+            if ours:
+                whole.unlink(missing_ok=True)
+            raise Error(
+                _("{file} cannot be unpacked: {reason}").format(file=archive.file, reason=problem),
+                _("the archive is what the lock names: ask who made the lock or the package"),
+            ) from None
+        except BaseException:
+            if ours:
+                whole.rename(path)
+            raise
+        if ours:
+            whole.unlink()
+
+    def summary(self) -> str:
+        """Which host gave how much."""
+        parts = [
+            _("{count} from {host} ({size:.1f} MB)").format(
+                count=count, host=host, size=self.received[host] / 1e6
+            )
+            for host, count in self.served.most_common()
+        ]
+        return _("packages fetched: {parts}").format(parts=", ".join(parts) or "0")
+
+
+def _unique(packages: Sequence[Package], routes: Routes) -> list[_Archive]:
+    """The archives of the conda packages, each once, with where to ask for them."""
+    found: dict[str, _Archive] = {}
+    for package in packages:
+        if package.manager != "conda":
+            continue
+        archive = _archive(package, routes)
+        other = found.setdefault(archive.name, archive)
+        if other.sha256 != archive.sha256:
+            raise InputError(
+                _("the lock has two different archives of {name}").format(name=archive.name),
+                _("lock again"),
+            )
+    return list(found.values())
+
+
+def _archive(package: Package, routes: Routes) -> _Archive:
+    file = unquote(package.file_name)
+    ending = next((known for known in _MAGIC if file.endswith(known)), "")
+    name = file.removesuffix(ending)
+    if not ending or name.rpartition("-")[0] != f"{package.name}-{package.version}" or "/" in name:
+        raise InputError(
+            _("the lock says {name} {version}, but its URL is {url}").format(
+                name=package.name, version=package.version, url=shown(package.url)
+            ),
+            _("lock again, or correct the URL"),
+        )
+    return _Archive(name=name, ending=ending, sha256=package.sha256, urls=routes.urls(package.url))
+
+
+def _raise_first(futures: Sequence[Future[None]]) -> None:
+    """Raise what failed, the network's failures first; that others were stopped is no news."""
+    problems = [
+        problem
+        for future in futures
+        if future.done() and not future.cancelled() and (problem := future.exception())
+    ]
+    real = [problem for problem in problems if not isinstance(problem, Stopped)]
+    for problem in sorted(real, key=lambda problem: not isinstance(problem, FetchError)):
+        raise problem
+    if problems:
+        raise problems[0]

@@ -1,0 +1,81 @@
+"""What went wrong at which host, and the errors that list it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from envkit.errors import Error
+from envkit.fetch.urls import shown
+from envkit.messages import _
+
+__all__ = ["CONNECTION", "Attempt", "FetchError", "NoSubdir", "Unreachable", "failure", "host_of"]
+
+CONNECTION = frozenset({"dns", "refused", "tls", "timeout", "connect", "silent", "reset"})
+"""The kinds of failure in which a host gave no answer: "silent" took the request, "reset" broke it off."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One request that did not give the file.
+
+    `kind` is one of CONNECTION, or "missing" (404, 410), "forbidden" (401, 403, 407, 451), "busy" (429),
+    "server" (5xx), "status" (any other), "stalled", "cut" (fewer bytes than announced), "page" (a web page
+    instead of the file), "size", "sha256", "content", "redirect" (to where it may not lead) and "absent"
+    (not in a directory). `url` shows no credentials. `wait` is what the host asked for, in seconds.
+    """
+
+    host: str
+    url: str
+    kind: str
+    detail: str
+    wait: float = 0.0
+
+    @property
+    def connection(self) -> bool:
+        """Whether the host could not be reached at all."""
+        return self.kind in CONNECTION
+
+
+class FetchError(Error):
+    """A file could not be had from any host; `attempts` says what each one answered."""
+
+    def __init__(self, message: str, hint: str = "", *, attempts: Sequence[Attempt] = ()) -> None:
+        super().__init__(message, hint)
+        self.attempts = tuple(attempts)
+
+
+class Unreachable(FetchError):
+    """Every host failed before it could answer: no network, a filter, or a proxy that is not set."""
+
+
+class NoSubdir(FetchError):
+    """Every host that answered says that the channel has no such subdir."""
+
+
+def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
+    """The error for a file that no host gave, after `attempts`."""
+    lines = dict.fromkeys(f"  {attempt.host}: {attempt.detail}" for attempt in attempts)
+    asked = [attempt for attempt in attempts if attempt.kind != "absent"]
+    if asked and all(attempt.connection for attempt in asked):
+        hosts = ", ".join(dict.fromkeys(attempt.host for attempt in asked))
+        return Unreachable(
+            _("no host can be reached for {name}:").format(name=name) + "\n" + "\n".join(lines),
+            _(
+                "let {hosts} through the firewall, set HTTPS_PROXY, choose another mirror (MIRROR=…), "
+                "or use a directory of channels (MIRROR=file:///…)"
+            ).format(hosts=hosts),
+            attempts=attempts,
+        )
+    return FetchError(
+        _("{name} cannot be had:").format(name=name) + "\n" + "\n".join(lines),
+        _("choose another mirror, or a list in order: MIRROR=official,tuna"),
+        attempts=attempts,
+    )
+
+
+def host_of(url: str) -> str:
+    """The host (and port, where it is written) of a URL, or the path of a `file://` URL."""
+    parts = urlsplit(shown(url))
+    return parts.netloc or parts.path

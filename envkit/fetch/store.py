@@ -1,0 +1,164 @@
+"""The package cache: rattler's folder of unpacked packages, each sealed so that a change is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import filelock
+
+from envkit.errors import Error
+from envkit.fetch.disk import writing
+from envkit.fetch.session import Stopped
+from envkit.fetch.unpack import entries, unpack
+from envkit.fetch.wanted import Rejected
+from envkit.files import write_atomically
+from envkit.messages import _
+from envkit.progress import Observer
+
+__all__ = ["Store", "package_cache"]
+
+_SCHEMA = 1
+_REVISION = (1).to_bytes(8, "big")
+
+
+def package_cache(cache: Path) -> Path:
+    """The folder to give to rattler's `PackageCache.new_layered` as its only layer."""
+    return cache / "pkgs"
+
+
+class Store:
+    """The packages unpacked below `package_cache(cache)`, for one user alone.
+
+    An entry is a folder named like the archive without its ending and, beside it, `<name>.lock` in
+    rattler's own format (revision, eight bytes big-endian, and the sha256 of the archive), by which rattler
+    refuses an entry of another archive. rattler never looks at the content again, and environments share
+    it by hard links, so each entry has a seal: the sha256 of the names, sizes, modes and modification
+    times of its files. An entry is complete once its seal is there; it is written last, removed first.
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self.folder = package_cache(cache)
+        self._own = self.folder / ".envkit"
+        self._seals = self._own / "seals"
+        self._locks = self._own / "locks"
+        self._unpacking = self._own / "unpacking"
+
+    def prepare(self) -> None:
+        """Make the folders, for this user alone, and remove what a killed run left half unpacked."""
+        with writing(self.folder):
+            for folder in (self._seals, self._locks, self._unpacking):
+                folder.mkdir(parents=True, exist_ok=True)
+            if self.folder.stat().st_uid != os.geteuid():
+                raise Error(
+                    _("the package cache {folder} belongs to another user").format(folder=self.folder),
+                    _("set ENVKIT_CACHE to a folder of your own"),
+                )
+            self.folder.chmod(0o700)
+            for left in tuple(self._unpacking.iterdir()):
+                with suppress(filelock.Timeout), self._lock_of(left.name).acquire(blocking=False):
+                    _remove(left)
+
+    def holds(self, name: str, sha256: str) -> bool:
+        """Whether the entry `name` was unpacked from the archive with this sha256 and is unchanged since."""
+        seal = self._seal(name)
+        return seal.get("sha256") == sha256 and seal.get("files") == _fingerprint(self.folder / name)
+
+    def was_changed(self, name: str, sha256: str) -> bool:
+        """Whether the entry is from this archive, but somebody changed a file of it."""
+        seal = self._seal(name)
+        return seal.get("sha256") == sha256 and seal.get("files") != _fingerprint(self.folder / name)
+
+    @contextmanager
+    def lock(self, name: str, observer: Observer, stop: threading.Event) -> Iterator[None]:
+        """Keep other processes from the entry `name`; waits for one that has it, and says so."""
+        lock = self._lock_of(name)
+        try:
+            lock.acquire(blocking=False)
+        except filelock.Timeout:
+            observer.note(_("waiting for another envkit process that fetches {name}").format(name=name))
+            while not lock.is_locked:
+                if stop.is_set():
+                    raise Stopped from None
+                with suppress(filelock.Timeout):
+                    lock.acquire(timeout=0.5, poll_interval=0.05)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def add(self, name: str, archive: Path, sha256: str) -> None:
+        """Unpack `archive` as the entry `name`, whole or not at all; the caller holds its lock.
+
+        Raises Rejected for an archive that is damaged, unsafe or not the one with this sha256.
+        """
+        fresh = self._unpacking / name
+        with writing(self.folder):
+            _remove(fresh)
+            try:
+                if unpack(archive, fresh) != sha256:
+                    raise Rejected(_("wrong sha256"))
+                self.evict(name)
+                fresh.rename(self.folder / name)
+                write_atomically(self._rattlers(name), _REVISION + bytes.fromhex(sha256))
+            finally:
+                _remove(fresh)
+        seal = {"files": _fingerprint(self.folder / name), "schema": _SCHEMA, "sha256": sha256}
+        write_atomically(self._seals / f"{name}.json", json.dumps(seal, sort_keys=True) + "\n")
+
+    def evict(self, name: str) -> None:
+        """Remove an entry; the caller holds its lock. Environments made from it keep their files."""
+        with writing(self.folder):
+            (self._seals / f"{name}.json").unlink(missing_ok=True)
+            self._rattlers(name).unlink(missing_ok=True)
+            _remove(self.folder / name)
+
+    def _rattlers(self, name: str) -> Path:
+        return self.folder / f"{name}.lock"
+
+    def _lock_of(self, name: str) -> filelock.FileLock:
+        return filelock.FileLock(self._locks / f"{name}.lock", mode=0o600)
+
+    def _seal(self, name: str) -> dict[str, object]:
+        try:
+            seal = json.loads((self._seals / f"{name}.json").read_text(encoding="utf-8"))
+            current = isinstance(seal, dict) and seal.get("schema") == _SCHEMA
+        except (OSError, ValueError):
+            return {}
+        return seal if current else {}
+
+
+def _fingerprint(folder: Path) -> str:
+    """One sha256 over what can be seen of a tree without reading its files; "" where there is no tree.
+
+    An edit through a hard link changes size or modification time; linking does not.
+    """
+    digest = hashlib.sha256()
+    try:
+        for name, entry in entries(folder):
+            seen = entry.stat(follow_symlinks=False)
+            target = Path(entry.path).readlink() if entry.is_symlink() else ""
+            line = f"{name}\0{seen.st_mode:o}\0{seen.st_size}\0{seen.st_mtime_ns}\0{target}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def _remove(folder: Path) -> None:
+    """Remove whatever is there, though a package may have folders that their owner cannot write to."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.is_dir():
+        try:
+            shutil.rmtree(folder)
+        except PermissionError:
+            for path, _folders, _files in os.walk(folder):
+                Path(path).chmod(0o700)
+            shutil.rmtree(folder)

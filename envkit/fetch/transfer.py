@@ -1,0 +1,165 @@
+"""One file from the first host that gives it whole: who is asked, in which order, and who not again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from envkit.fetch.disk import writing
+from envkit.fetch.failures import Attempt, failure
+from envkit.fetch.request import Request, from_directory
+from envkit.fetch.session import Session, Stopped
+from envkit.fetch.urls import local_path
+from envkit.fetch.wanted import Candidate, Failed, Served, Wanted
+from envkit.messages import _
+from envkit.progress import SILENT, Observer
+
+__all__ = ["fetch"]
+
+_MOST_ATTEMPTS = 60
+_THIS_URL = frozenset({"missing", "page", "content", "redirect", "absent"})
+"""Failures that say something of one URL only; the host may have the file in another form."""
+_FOR_NOW = frozenset({"busy", "server", "stalled", "cut"})
+"""Failures that may be gone in a moment. Any other is the host's last word on this file."""
+
+
+def fetch(
+    session: Session,
+    wanted: Wanted,
+    partial: Path,
+    *,
+    observer: Observer = SILENT,
+    task: str | None = None,
+    stop: threading.Event | None = None,
+) -> Served:
+    """Get one file into `partial` (or find it in a directory), whole and checked.
+
+    A host that fails is left at once for the next. One that refused or gave wrong bytes is not asked
+    again for this file; one that stalled, broke off or was busy is, after all others; what it gave is
+    kept and resumed. Each failure is told to `observer` in a line with host, file and reason; bytes
+    are counted on `task`. Raises FetchError with what every host said, Unreachable where none could be
+    reached at all, Error for a full disk, Stopped once `stop` is set.
+    """
+    with writing(partial.parent):
+        partial.parent.mkdir(parents=True, exist_ok=True)
+    return _Fetch(session, wanted, partial, observer, task, stop).run()
+
+
+@dataclass(slots=True)
+class _Fetch:
+    session: Session
+    wanted: Wanted
+    partial: Path
+    observer: Observer
+    task: str | None
+    stop: threading.Event | None
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def run(self) -> Served:
+        patience = self.session.patience
+        pending = list(self.wanted.candidates)
+        idle = 0
+        while pending and idle < patience.rounds and len(self.attempts) < _MOST_ATTEMPTS:
+            outcome = self._round(pending)
+            if isinstance(outcome, Served):
+                return outcome
+            gained, wait = outcome
+            idle = 0 if gained else idle + 1
+            if pending and idle < patience.rounds:
+                self._pause(max(wait, patience.pause * idle))
+        raise failure(self.wanted.name, self.attempts)
+
+    def _round(self, pending: list[Candidate]) -> Served | tuple[int, float]:
+        """Ask every candidate once; the file, or the bytes gained and the seconds to wait.
+
+        Candidates that are not worth asking again are taken out of `pending`.
+        """
+        gained, wait = 0, 0.0
+        left_out: set[str] = set()
+        for candidate in tuple(pending):
+            if candidate.host in left_out or candidate not in pending:
+                continue
+            try:
+                return self._ask(candidate)
+            except Failed as failed:
+                attempt = self._worded(failed.attempt)
+                gained += failed.gained
+            wait = max(wait, attempt.wait)
+            self.attempts.append(attempt)
+            self._settle(attempt, candidate, pending, left_out)
+            self._tell(attempt, candidate, pending, left_out)
+        return gained, wait
+
+    def _ask(self, candidate: Candidate) -> Served:
+        if self.stop is not None and self.stop.is_set():
+            raise Stopped
+        if (path := local_path(candidate.url)) is not None:
+            return from_directory(self.wanted, candidate, path)
+        if (last := self.session.dead(candidate.url)) is not None:
+            raise Failed(last)
+        request = Request(
+            session=self.session,
+            wanted=self.wanted,
+            candidate=candidate,
+            partial=self.partial,
+            observer=self.observer,
+            task=self.task,
+            stop=self.stop,
+        )
+        with self.session.slot(candidate.url, self.stop):
+            return request.run()
+
+    def _worded(self, attempt: Attempt) -> Attempt:
+        if attempt.kind == "missing" and self.wanted.missing:
+            return replace(attempt, detail=f"{self.wanted.missing} ({attempt.detail})")
+        return attempt
+
+    def _settle(
+        self, attempt: Attempt, candidate: Candidate, pending: list[Candidate], left_out: set[str]
+    ) -> None:
+        """Who may be asked again: another form at the same host, the host in the next round, or neither."""
+        if attempt.connection:
+            self.session.triage([other.url for other in pending])
+        if attempt.kind in _THIS_URL:
+            pending.remove(candidate)
+            return
+        left_out.add(candidate.host)
+        if attempt.connection:
+            for_good = self.session.dead(candidate.url) is not None
+        else:
+            for_good = attempt.kind not in _FOR_NOW
+        if for_good:
+            pending[:] = [other for other in pending if other.host != candidate.host]
+
+    def _tell(
+        self,
+        attempt: Attempt,
+        candidate: Candidate,
+        pending: Sequence[Candidate],
+        left_out: set[str],
+    ) -> None:
+        position = self.wanted.candidates.index(candidate)
+        following = [
+            other
+            for other in self.wanted.candidates[position + 1 :]
+            if other in pending and other.host not in left_out
+        ]
+        upcoming = following[0].host if following else pending[0].host if pending else None
+        if upcoming is None or (following and upcoming == candidate.host):
+            return  # the error itself will say it; or the same host has another form of the file
+        if attempt.connection and not self.session.first_time(f"unreachable {attempt.host}"):
+            return
+        self.observer.note(
+            _("{host}: {file}: {reason}; trying {next}").format(
+                host=attempt.host, file=self.wanted.name, reason=attempt.detail, next=upcoming
+            )
+        )
+
+    def _pause(self, seconds: float) -> None:
+        if self.stop is None:
+            time.sleep(seconds)
+        elif self.stop.wait(seconds):
+            raise Stopped
