@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from envkit.errors import Error, InputError
 from envkit.files import read_yaml
 from envkit.messages import _
-from envkit.model import Package
 from envkit.progress import Observer
 from envkit.solve.conda_channels import Setting, installed_records, read_setting, target_platform
+from envkit.solve.conda_link import check_prefix, link
 from envkit.solve.engine import Index, Solved
 from envkit.solve.explicit import Archive, read_explicit
 
@@ -58,7 +56,7 @@ class Door:
 
     def create(self, solved: Sequence[Solved], prefix: Path, platform: str | None = None) -> None:
         """Download, verify and link packages into `prefix`."""
-        _check_prefix(prefix)
+        check_prefix(prefix)
         link(
             solved,
             prefix,
@@ -70,13 +68,13 @@ class Door:
 
     def create_from_explicit(self, path: Path, prefix: Path) -> None:
         """Make the environment that an `@EXPLICIT` file lists."""
-        _check_prefix(prefix)
+        check_prefix(prefix)
         platform = target_platform()
         self.create(self._look_up(read_explicit(path), platform), prefix, platform)
 
     def create_from_yaml(self, path: Path, prefix: Path) -> None:
         """Make the environment of an environment.yml, its pip section by the environment's own pip."""
-        _check_prefix(prefix)
+        check_prefix(prefix)
         document = read_yaml(path)
         if not isinstance(document, dict) or not isinstance(document.get("dependencies"), list):
             raise InputError(_("no list of dependencies"), path=path)
@@ -142,114 +140,3 @@ class Door:
                 _("install from the lock itself, which has their sha256: `envkit install --lock FILE`"),
             )
         return found
-
-
-def link(
-    solved: Sequence[Solved],
-    prefix: Path,
-    platform: str,
-    *,
-    routes: Routes,
-    cache: Path,
-    observer: Observer,
-) -> None:
-    """Fetch and verify the archives into the package cache, then link them into `prefix`."""
-    from rattler import PackageCache, Subdir, ValidationMode, install
-    from rattler.exceptions import InstallerError, LinkError, TransactionError
-
-    from envkit import fetch
-
-    fetch.archives([_package(one, platform) for one in solved], routes=routes, cache=cache, observer=observer)
-    try:
-        asyncio.run(
-            install(
-                [one.record for one in solved],
-                prefix,
-                platform=Subdir(platform),
-                package_cache=PackageCache.new_layered(
-                    [fetch.package_cache(cache)], validation_mode=ValidationMode.fast()
-                ),
-                show_progress=False,
-            )
-        )
-        (prefix / "conda-meta").mkdir(parents=True, exist_ok=True)
-        (prefix / "conda-meta" / "history").touch()
-    except (InstallerError, LinkError, TransactionError, OSError) as problem:
-        raise Error(
-            _("{path} could not be made: {reason}").format(path=prefix, reason=problem),
-            _("free some space, or choose a folder you may write to"),
-        ) from None
-
-
-def _package(one: Solved, platform: str) -> Package:
-    if one.sha256 is None:
-        raise Error(_("{url}: the channel states no sha256 for it").format(url=one.url))
-    return Package(
-        name=one.name,
-        version=one.version,
-        manager="conda",
-        platform=platform,
-        url=one.url,
-        sha256=one.sha256,
-        md5=one.md5,
-    )
-
-
-def _check_prefix(prefix: Path) -> None:
-    try:
-        occupied = prefix.exists() and not (prefix / "conda-meta").is_dir() and any(prefix.iterdir())
-    except OSError as problem:
-        raise InputError(_("{path}: {reason}").format(path=prefix, reason=problem.strerror)) from None
-    if occupied:
-        raise InputError(
-            _("{path} exists and is not a conda environment").format(path=prefix),
-            _("choose another prefix, or empty this one"),
-        )
-
-
-def fetch_actions(solved: Sequence[Solved]) -> list[Mapping[str, Any]]:
-    """What conda calls FETCH: the whole repodata record of each package, with its URL and channel."""
-    return [
-        json.loads(one.record.to_json())
-        | {
-            "channel": f"{one.channel}/{one.subdir}",
-            "fn": one.file_name,
-            "url": one.url,
-            "subdir": one.subdir,
-        }
-        for one in solved
-    ]
-
-
-def link_actions(solved: Sequence[Solved]) -> list[Mapping[str, Any]]:
-    """What conda calls LINK: the packages that would stand in the environment."""
-    return [
-        {
-            "base_url": one.channel.rpartition("/")[0],
-            "build_number": one.build_number,
-            "build_string": one.build,
-            "channel": one.channel.rpartition("/")[2],
-            "dist_name": f"{one.name}-{one.version}-{one.build}",
-            "name": one.name,
-            "platform": one.subdir,
-            "version": one.version,
-        }
-        for one in solved
-    ]
-
-
-def listed(prefix: Path) -> list[Mapping[str, Any]]:
-    """What `conda list --json` says of a prefix."""
-    return [
-        {
-            "base_url": str(record.get("channel", "")).rpartition("/")[0],
-            "build_number": record.get("build_number", 0),
-            "build_string": record.get("build", ""),
-            "channel": record.get("channel", ""),
-            "dist_name": f"{record['name']}-{record['version']}-{record['build']}",
-            "name": record["name"],
-            "platform": record.get("subdir", ""),
-            "version": record["version"],
-        }
-        for record in installed_records(prefix)
-    ]

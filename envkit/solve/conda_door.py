@@ -117,7 +117,7 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
 
 def _prefix(options: argparse.Namespace) -> Path:
     if options.prefix is not None:
-        return Path.cwd() / options.prefix
+        return Path.cwd() / Path(options.prefix)
     name = str(options.name)
     if not name or "/" in name or name.startswith("."):
         raise InputError(_("'{name}' is not a name for an environment").format(name=name))
@@ -134,7 +134,7 @@ def _door() -> Any:
 
 
 def _create(options: argparse.Namespace) -> int:
-    from envkit.solve.conda_actions import fetch_actions, link_actions
+    from envkit.solve.conda_json import fetch_actions, link_actions
 
     door, prefix = _door(), _prefix(options)
     if options.file is not None:
@@ -152,7 +152,7 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _install(options: argparse.Namespace) -> int:
-    from envkit.solve.conda_actions import fetch_actions, link_actions
+    from envkit.solve.conda_json import fetch_actions, link_actions
 
     if not options.dry_run or options.file is not None:
         raise InputError(
@@ -183,7 +183,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from envkit.solve.conda_actions import listed
+    from envkit.solve.conda_json import listed
 
     packages = listed(_prefix(options))
     if options.json:

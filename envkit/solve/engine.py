@@ -31,7 +31,7 @@ _REASON_WIDTH = 160
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Solved:
-    """A package that the solver chose. Hashes are hex, `url` and `channel` canonical.
+    """A package that the solver chose. Hashes are hex, `size` in bytes, `url` and `channel` canonical.
 
     `record` is rattler's own object, to be handed back to it.
     """
@@ -46,6 +46,7 @@ class Solved:
     url: str
     md5: str | None
     sha256: str | None
+    size: int | None
     depends: tuple[str, ...]
     record: RepoDataRecord
 
@@ -193,6 +194,7 @@ def _solved(record: RepoDataRecord) -> Solved:
         url=record.url,
         md5=record.md5.hex() if record.md5 else None,
         sha256=record.sha256.hex() if record.sha256 else None,
+        size=record.size,
         depends=tuple(record.depends),
         record=record,
     )

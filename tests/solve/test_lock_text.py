@@ -92,7 +92,8 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from small_channels import make_spec, repodata_of, canonical
 from envkit.solve import lock_text
-text = lock_text(make_spec("python=3.11", "hello"), repodata=repodata_of(Path(sys.argv[2])), canonical=canonical)
+spec = make_spec("python=3.11", "hello")
+text = lock_text(spec, repodata=repodata_of(Path(sys.argv[2])), canonical=canonical)
 sys.stdout.write(text)
 sys.stdout.flush()
 os._exit(0)
