@@ -1,7 +1,7 @@
 """A conda channel made on the spot: real `.conda` archives, small enough that an install takes a blink.
 
-The `python` in it is the running interpreter in the disguise of a virtual environment (a symbolic link
-and a `pyvenv.cfg`), so that it finds its own prefix and can run pip without 30 MB of standard library.
+The `python` in it is a script that starts the running interpreter under its own name, beside a
+`pyvenv.cfg`: so it finds its own prefix and can run pip, without 30 MB of standard library.
 """
 
 from __future__ import annotations
@@ -162,12 +162,12 @@ def add_python(channel: Channel) -> Package:
     return channel.add(
         "python",
         {
-            "bin/python": Link(str(real)),
+            "bin/python": script(f'#!/bin/bash\nexec -a "$0" "{real}" "$@"\n'),
             "bin/python3": Link("python"),
             f"bin/python{MINOR}": Link("python"),
             "pyvenv.cfg": f"home = {real.parent}\ninclude-system-site-packages = false\n",
             f"{SITE_PACKAGES}/README.txt": "",
-            "bin/where": script("#!PREFIX/bin/python\nprint('PREFIX')\n"),
+            "bin/where": script('#!PREFIX/bin/python\nprint("PREFIX")\n'),
             "share/text.txt": Content(f"at {PLACEHOLDER}/share\n".encode(), prefix="text"),
             "share/binary": Content(b"\0\1" + PLACEHOLDER.encode() + b"/lib\0\2", prefix="binary"),
         },

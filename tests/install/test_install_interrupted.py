@@ -1,0 +1,180 @@
+"""Killed, interrupted, out of space, two at once: the old environment or the new one, never a mixture."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from envkit.errors import Error
+from envkit.install import read_environment
+from envkit.install import stage as stages
+from envkit.progress import SILENT
+
+
+def start(command, **options):
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    assert process.stdout.readline() == "begin\n"
+    return process
+
+
+def duration(installer, lock):
+    began = time.monotonic()
+    process = start(installer.command(lock))
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("cold", [True, False], ids=["cold", "update"])
+def test_killed_at_any_moment_then_run_again(channel, installer, tree_hash, cold):
+    old_lock = channel.lock(*channel.packages[:2], path=channel.root / "old.yml")
+    lock = channel.lock()
+    old = tree_hash(installer(old_lock).prefix)
+    whole = duration(installer, lock)
+    new = tree_hash(installer.prefix)
+    draw = random.Random(2)
+    seen = set()
+    for moment in range(8):
+        shutil.rmtree(installer.prefix)
+        if cold:
+            shutil.rmtree(installer.cache)
+        else:
+            installer(old_lock)
+        process = start(installer.command(lock))
+        time.sleep(whole * (moment + draw.random()) / 8)
+        process.kill()
+        process.communicate()
+        found = tree_hash(installer.prefix) if installer.prefix.exists() else None
+        assert found in ({None, new} if cold else {old, new})
+        seen.add(found)
+        installer(lock)
+        assert tree_hash(installer.prefix) == new
+        assert installer.beside() == []
+    assert seen & {None, old}, "no kill came before the commit"
+
+
+def test_control_c_cleans_up(channel, installer):
+    lock = channel.lock()
+    whole = duration(installer, lock)
+    codes = []
+    for moment in range(5):
+        shutil.rmtree(installer.prefix)
+        process = start(installer.command(lock))
+        time.sleep(whole * moment / 6)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        codes.append(process.returncode)
+        assert installer.beside() == []
+        if process.returncode == 130:
+            installer(lock)
+    assert 130 in codes
+    assert set(codes) <= {0, 130}
+
+
+def _may_mount():
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None or not _may_mount(), reason="no mount namespaces here")
+@pytest.mark.parametrize("size", ["200k", "260k", "300k"])
+def test_a_full_disk(channel, installer, size):
+    channel.add("bulk", {f"share/bulk/{number}": os.urandom(4000) for number in range(100)})
+    lock = channel.lock()
+    installer(lock)  # so that the cache is complete, on another file system
+    prefix = installer.prefix.parent.parent / "small" / "tiny"
+    prefix.parent.mkdir()
+    script = (
+        'mount -t tmpfs -o size="$1" tmpfs "$2" && shift && folder=$1 && shift && "$@"; code=$?; '
+        'ls -A "$folder"; exit $code'
+    )
+    command = ["unshare", "-m", "sh", "-c", script, "sh", size, str(prefix.parent)]
+    done = subprocess.run(
+        [*command, *installer.command(lock, prefix)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert "is full" in lines[1]
+    assert "MiB free of" in lines[1]
+    assert "needs about 1 MiB" in lines[1]
+    assert len(lines) == 3, f"something was left: {lines[3:]}"
+    assert "Traceback" not in done.stderr
+
+
+def test_two_at_once(channel, installer, tree_hash):
+    lock = channel.lock()
+    expected = tree_hash(installer(lock).prefix)
+    shutil.rmtree(installer.prefix)
+    command = installer.command(lock)
+    three = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate(timeout=60)[0] for process in three]
+    assert [process.returncode for process in three] == [0, 0, 0], said
+    assert any("waiting for another envkit process" in text for text in said)
+    assert tree_hash(installer.prefix) == expected
+    assert installer.beside() == []
+
+
+def _left_by_a_dead_process(prefix, **parts):
+    """A stage of a process that has ended, as a kill leaves it."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    folder = prefix.parent / f".{prefix.name}.envkit-stage-{ended.pid}"
+    folder.mkdir(parents=True)
+    owner = {"schema": 1, "prefix": str(prefix), **stages._identity(os.getpid()), "pid": ended.pid}
+    (folder / "owner.json").write_text(json.dumps(owner))
+    for name, tree in parts.items():
+        Path(tree).rename(folder / name)
+    return folder
+
+
+def test_killed_between_the_two_renames(channel, installer, tree_hash):
+    """Only where the file system cannot exchange: the old environment comes back."""
+    prefix = installer(channel.lock(*channel.packages[:2])).prefix
+    before = tree_hash(prefix)
+    folder = _left_by_a_dead_process(prefix, old=prefix)
+    with pytest.raises(Error, match="half-made") as caught:
+        read_environment("tiny")
+    assert "again" in caught.value.hint
+    stages.recover(prefix, SILENT)
+    assert tree_hash(prefix) == before
+    assert not folder.exists()
+    assert installer(channel.lock()).prefix == prefix
+
+
+def test_stages_of_others_stay(channel, installer):
+    parent = installer.prefix.parent
+    parent.mkdir(parents=True)
+    strangers = {
+        f".tiny.envkit-stage-{os.getppid()}": {"pid": os.getppid(), **stages._identity(os.getppid())},
+        ".tiny.envkit-stage-4194000": None,
+        ".tinyx.envkit-stage-4194001": {"pid": 4194001},
+    }
+    for name, owner in strangers.items():
+        (parent / name / "prefix").mkdir(parents=True)
+        if owner:
+            text = json.dumps({"schema": 1, "prefix": str(installer.prefix), **owner})
+            (parent / name / "owner.json").write_text(text)
+    installer(channel.lock())
+    assert installer.beside() == sorted(strangers)
+
+
+def test_read_only_folders_of_an_old_environment_go_too(channel, installer):
+    installer(channel.lock())
+    (installer.prefix / "share").chmod(0o500)
+    installer(channel.lock())
+    assert installer.beside() == []
+
+
+def test_without_exchange_two_renames_do(channel, installer, monkeypatch):
+    monkeypatch.setattr("envkit.install.commit.exchange", lambda one, other: False)
+    installer(channel.lock())
+    made = installer(channel.lock(*channel.packages[:1]))
+    assert not (made.prefix / "bin" / "greet").exists()
+    assert installer.beside() == []
