@@ -1,0 +1,65 @@
+"""Text in columns of a terminal, where a Chinese character is two columns wide.
+
+Source: Unicode Standard Annex #11, East Asian Width.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+__all__ = ["pad", "width", "wrap"]
+
+
+def width(text: str) -> int:
+    """The columns a text takes."""
+    return sum(_columns(character) for character in text)
+
+
+def pad(text: str, columns: int) -> str:
+    """The text, filled up with spaces to a number of columns."""
+    return text + " " * max(0, columns - width(text))
+
+
+def wrap(text: str, columns: int) -> list[str]:
+    """The text in lines of at most that many columns.
+
+    Lines break at spaces, and before and after wide characters; what has no such place (a path, a URL) is
+    left whole, so that it can still be copied.
+    """
+    lines: list[str] = []
+    current = ""
+    for piece in _pieces(text):
+        if current and width(current + piece.rstrip()) > columns:
+            lines.append(current.rstrip())
+            current = piece.lstrip()
+        else:
+            current += piece
+    lines.append(current.rstrip())
+    return lines
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """What must stay together, each with the space after it."""
+    piece = ""
+    for character in text:
+        if piece and (piece[-1] == " " != character or (_columns(character) == 2 and _breaks(character))):
+            yield piece
+            piece = ""
+        elif piece and _columns(piece[-1]) == 2 and _breaks(character):
+            yield piece
+            piece = ""
+        piece += character
+    if piece:
+        yield piece
+
+
+def _breaks(character: str) -> bool:
+    # No line starts with closing punctuation, in Chinese as in English.
+    return unicodedata.category(character) not in ("Pe", "Pf", "Po", "Zs")
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Cc", "Cf", "Me", "Mn"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
