@@ -12,6 +12,7 @@ from .memory import headroom
 
 FOLDER = "/dev/shm"
 _STEP = 16 << 20
+_LAST_STEP = 1 << 18
 
 
 def size(emit: Emit) -> None:
@@ -75,12 +76,16 @@ def _allocate(ceiling: int) -> Tuple[int, Optional[str]]:
     got = 0
     try:
         os.unlink(path)
+        step = _STEP
         while got < ceiling:
-            step = min(_STEP, ceiling - got)
-            os.posix_fallocate(descriptor, got, step)
-            got += step
-    except OSError as error:
-        return got, os.strerror(error.errno or 0)
+            try:
+                os.posix_fallocate(descriptor, got, min(step, ceiling - got))
+            except OSError as error:
+                if step <= _LAST_STEP:
+                    return got, os.strerror(error.errno or 0)
+                step //= 4
+                continue
+            got += min(step, ceiling - got)
     finally:
         os.close(descriptor)
     return got, None

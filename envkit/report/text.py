@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from envkit.messages import _
 from envkit.model import Check, Report, Status
@@ -26,13 +26,12 @@ _LEAST_SUMMARY = 24
 def to_text(report: Report, color: bool, verbose: int = 0, *, columns: int = 80) -> str:
     """The report, in lines of at most `columns` where its words allow.
 
-    `color` only adds to what the words say. `verbose` shows the hints of good checks too from 1, and
-    the detail of everything from 1.
+    `color` only adds to what the words say. From `verbose` 1 on the hints of good checks are shown too,
+    and the detail of every check.
     """
     lines = list(_table(report, color, columns))
-    for check in report.checks:
-        if _told(check, verbose):
-            lines += ["", *_told_more(check, color, verbose, columns)]
+    for checks in _by_hint(report.checks, verbose):
+        lines += ["", *_told_more(checks, color, verbose, columns)]
     lines += ["", *_verdict(report, color, columns)]
     return "\n".join(lines)
 
@@ -57,7 +56,7 @@ def _table(report: Report, color: bool, columns: int) -> Iterator[str]:
         first, *rest = wrap(_one_line(check.summary), room)
         head = pad(_painted(check.status, color), status_width + _unseen(check.status, color))
         seconds = f"{check.seconds:.1f} s".rjust(seconds_width)
-        yield f"{head}{' ' * _GAP}{pad(check.id, id_width)}{' ' * _GAP}{pad(first, room)}{' ' * _GAP}{seconds}"
+        yield (" " * _GAP).join((head, pad(check.id, id_width), pad(first, room), seconds))
         for line in rest:
             yield " " * left + line
 
@@ -72,18 +71,26 @@ def _unseen(status: Status, color: bool) -> int:
     return width(_painted(status, color)) - width(_words(status)) if color else 0
 
 
-def _told(check: Check, verbose: int) -> bool:
-    if check.status in (Status.FAIL, Status.CRASH, Status.WARN):
-        return bool(check.hint or (verbose and check.detail))
-    return bool(check.hint and check.status is Status.SKIP) or bool(verbose and (check.hint or check.detail))
+def _by_hint(checks: Sequence[Check], verbose: int) -> list[list[Check]]:
+    """The checks that more is to be said of; those with one remedy together, so that it stands there once."""
+    groups: dict[tuple[Status, str], list[Check]] = {}
+    for check in checks:
+        if check.hint or (verbose and check.detail):
+            groups.setdefault((check.status, check.hint), []).append(check)
+    return [group for (status, _hint), group in groups.items() if verbose or status is not Status.OK]
 
 
-def _told_more(check: Check, color: bool, verbose: int, columns: int) -> Iterator[str]:
-    yield f"{_painted(check.status, color)}  {check.id}"
-    if check.hint:
-        for line in wrap(_one_line(check.hint), columns - len(_INDENT)):
+def _told_more(checks: Sequence[Check], color: bool, verbose: int, columns: int) -> Iterator[str]:
+    ids = ", ".join(check.id for check in checks)
+    head, *rest = wrap(f"{_words(checks[0].status)}  {ids}", columns)
+    yield head.replace(_words(checks[0].status), _painted(checks[0].status, color), 1)
+    yield from rest
+    for line in wrap(_one_line(checks[0].hint), columns - len(_INDENT)):
+        if line:
             yield _INDENT + line
-    if verbose:
+    for check in checks if verbose else ():
+        if check.detail and len(checks) > 1:
+            yield f"{_INDENT}{check.id}:"
         for line in check.detail.splitlines():
             yield f"{_INDENT}| {_printable(line)}"
 

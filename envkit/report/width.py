@@ -43,10 +43,7 @@ def _pieces(text: str) -> Iterator[str]:
     """What must stay together, each with the space after it."""
     piece = ""
     for character in text:
-        if piece and (piece[-1] == " " != character or (_columns(character) == 2 and _breaks(character))):
-            yield piece
-            piece = ""
-        elif piece and _columns(piece[-1]) == 2 and _breaks(character):
+        if piece and _may_break(piece[-1], character):
             yield piece
             piece = ""
         piece += character
@@ -54,9 +51,14 @@ def _pieces(text: str) -> Iterator[str]:
         yield piece
 
 
-def _breaks(character: str) -> bool:
+def _may_break(before: str, after: str) -> bool:
+    if after == " ":
+        return False
+    if before == " ":
+        return True
     # No line starts with closing punctuation, in Chinese as in English.
-    return unicodedata.category(character) not in ("Pe", "Pf", "Po", "Zs")
+    closing = unicodedata.category(after) in ("Pe", "Pf", "Po")
+    return 2 in (_columns(before), _columns(after)) and not closing and before != "（"
 
 
 def _columns(character: str) -> int:

@@ -77,7 +77,6 @@ def _killed(outcome: Outcome, context: Context) -> Verdict | None:
         _("that room can be allocated for real, within the memory limit that shared memory counts against"),
     ),
     needs=("interpreter.runs", "shm.writable"),
-    quick=True,
     ended=_killed,
 )
 def capacity(data: Data, context: Context) -> Verdict:
