@@ -55,10 +55,8 @@ def install(
     with hold(prefix, observer) as waited:
         recover(prefix, observer)
         replaces = check_target(prefix)
-        if waited and replaces:
-            made_meanwhile = read_environment(str(prefix))
-            if is_current(made_meanwhile, lock):
-                return made_meanwhile
+        if waited and replaces and is_current(Environment(name=name, prefix=prefix), lock):
+            return read_environment(str(prefix))  # the process that was waited for made it
         if replaces:
             refuse_busy(prefix)
         _fetch(wanted, routes, cache, observer)

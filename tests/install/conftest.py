@@ -275,3 +275,44 @@ def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
 def environment(channel: Channel, installer: Installer) -> Environment:
     """The whole channel, installed."""
     return installer(channel.lock())
+
+
+@pytest.fixture(scope="session")
+def pip_channel(tmp_path_factory: pytest.TempPathFactory) -> Channel:
+    """A channel with python and the running interpreter's pip."""
+    import pip
+
+    made = Channel(tmp_path_factory.mktemp("pip-channel"))
+    add_python(made)
+    root = Path(pip.__file__).parent.parent
+    (record,) = root.glob(f"pip-{pip.__version__}.dist-info")
+    found = [path for folder in (root / "pip", record) for path in folder.rglob("*") if path.is_file()]
+    files = [path for path in found if path.suffix != ".pyc"]
+    made.add(
+        "pip",
+        {f"site-packages/{path.relative_to(root)}": path.read_bytes() for path in files},
+        version=pip.__version__,
+        noarch="python",
+    )
+    return made
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Package:
+    """A wheel with a console script, as the pip section of a lock names it."""
+    info = "Tiny_Wheel-1.0.dist-info"
+    files = {
+        "tiny_wheel.py": "def main():\n    print('hello from a wheel')\n",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: Tiny_Wheel\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": "[console_scripts]\ntiny-wheel = tiny_wheel:main\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    file = tmp_path / "Tiny_Wheel-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in [*files.items(), (f"{info}/RECORD", record)]:
+            archive.writestr(name, text)
+    return Package(
+        name="tiny-wheel", version="1.0", manager="pip", platform=PLATFORM, url=file.as_uri(),
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
+    )  # fmt: skip

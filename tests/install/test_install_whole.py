@@ -160,5 +160,5 @@ def test_packages_of_other_categories_stay_out(channel, installer):
 
 
 def test_a_lock_that_names_a_package_twice(channel, installer):
-    with pytest.raises(InputError, match="twice.*python"):
+    with pytest.raises(InputError, match=r"twice.*python"):
         installer(channel.lock(channel.packages[0], *channel.packages))
