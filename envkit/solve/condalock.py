@@ -1,13 +1,11 @@
-"""The adapter to conda-lock: parses environment.yml, solves pip sections, writes the v1 format.
+"""The adapter to conda-lock: parses environment.yml and writes the v1 format, with its own parser and models.
 
-Only this module and the pip part of it import conda_lock, and only inside functions: it takes a second.
-What it lacks and what is done about it here: docs of the functions below, and `engine-notes` in the design.
+conda_lock is imported inside functions only, here and in `pip_section`: it takes a second.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from envkit.errors import Error, Findings, InputError
+from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
 from envkit.messages import _
 from envkit.model import Spec, VirtualPackage
 from envkit.solve.engine import Solved
 from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+from envkit.solve.pip_section import PipSection, lock_pip_section, without_chatter
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency
@@ -95,27 +94,21 @@ class Request:
                 ),
                 _("add `python` to the dependencies of environment.yml"),
             )
-        from conda_lock.models.pip_repository import PipRepository
-        from conda_lock.pypi_solver import solve_pypi
-
         if self._indexes is None:
             self._indexes = self._pip.before(configured_indexes())
-        repositories = [PipRepository.from_string(url) for url in self._indexes.indexes]
-        with _without_chatter(), _pip_problems(self.spec.variant.name, platform):
-            found: dict[str, LockedDependency] = solve_pypi(
-                pip_specs=wanted,
-                use_latest=[],
-                pip_locked={},
-                conda_locked=dict(conda),
-                python_version=conda["python"].version,
+        return lock_pip_section(
+            PipSection(
+                name=self.spec.variant.name,
                 platform=platform,
-                platform_virtual_packages=self._virtual.all_repodata[platform]["packages"],
-                pip_repositories=[*self._parsed.pip_repositories, *repositories],
-                allow_pypi_requests=self._parsed.allow_pypi_requests and self._indexes.default_index,
-                strip_auth=True,
-                mapping_url=self._names,
+                wanted=wanted,
+                conda=conda,
+                repositories=tuple(repository.url for repository in self._parsed.pip_repositories),
+                indexes=self._indexes.indexes,
+                default_index=self._parsed.allow_pypi_requests and self._indexes.default_index,
+                virtual_packages=self._virtual.all_repodata[platform]["packages"],
+                names=self._names,
             )
-        return found
+        )
 
     def to_text(self, packages: Sequence[LockedDependency]) -> str:
         """The lock as a conda-lock v1 file: sorted as conda-lock does, no time stamp, no machine's path."""
@@ -169,7 +162,7 @@ def _parse(spec: Spec, source: Path, names: str) -> LockSpecification:
     from conda_lock.src_parser import make_lock_spec
 
     try:
-        with _without_chatter():
+        with without_chatter():
             return make_lock_spec(
                 src_files=[source],
                 channel_overrides=list(spec.channels),
@@ -243,41 +236,3 @@ def _merged_depends(depends: Sequence[str]) -> dict[str, str]:
         name: specs[0] if len(specs) == 1 else MatchSpec.merge(specs)[0] for name, specs in by_name.items()
     }
     return {name: spec.version.spec_str if spec.version is not None else "" for name, spec in merged.items()}
-
-
-@contextlib.contextmanager
-def _without_chatter() -> Iterator[None]:
-    """conda-lock logs and warns about what it does; the user hears of problems as errors instead."""
-    import warnings
-
-    logger = logging.getLogger("conda_lock")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _pip_problems(name: str, platform: str) -> Iterator[None]:
-    from conda_lock._vendor.poetry.puzzle.exceptions import SolverProblemError
-
-    try:
-        yield
-    except SolverProblemError as problem:
-        raise Findings(
-            _("the pip section of {name} cannot be solved for {platform}:\n{reason}").format(
-                name=name, platform=platform, reason=str(problem).strip()
-            ),
-            _("relax a constraint of the pip section"),
-        ) from None
-    except Exception as problem:
-        raise Error(
-            _("the pip section of {name} could not be solved for {platform}: {reason}").format(
-                name=name, platform=platform, reason=problem
-            ),
-            _("check the index that `pip config list` shows, or set PIP_INDEX_URL"),
-        ) from None

@@ -15,7 +15,7 @@ from envkit.model import Lock, Spec
 from envkit.progress import SILENT, Observer
 from envkit.solve.agree import agree, torch_version
 from envkit.solve.condalock import Request, open_request
-from envkit.solve.engine import Index, Repodata, Solved
+from envkit.solve.engine import Index, Repodata, Solved, compare_versions
 
 if TYPE_CHECKING:
     from envkit.fetch import Routes
@@ -87,6 +87,7 @@ def lock_text(
                 conda = request.lock_conda(platform, solved[platform])
                 pip = request.lock_pip(platform, conda)
                 entries += [*conda.values(), *pip.values()]
+            _require_one_torch(spec, {entry.version for entry in entries if entry.name in TORCH_NAMES})
             return request.to_text(entries)
         finally:
             observer.finish(task)
@@ -131,6 +132,18 @@ def _solve_conda(
         return indexes[platform].versions(asked[0] if asked else TORCH_NAMES[0])
 
     return agree(request.platforms, solve_one, versions)
+
+
+def _require_one_torch(spec: Spec, versions: set[str]) -> None:
+    """Conda packages were made to agree; PyTorch from a pip section can still differ between platforms."""
+    public = {version.partition("+")[0] for version in versions}
+    if len(public) > 1:
+        raise Findings(
+            _("{name} gets different versions of PyTorch on its platforms: {versions}").format(
+                name=spec.variant.name, versions=", ".join(compare_versions(sorted(public)))
+            ),
+            _("pin torch in the pip section to a version that every platform has"),
+        )
 
 
 def _kept(index: Index, locked: Lock | None) -> list[Solved]:

@@ -1,0 +1,166 @@
+"""The pip section of an environment.yml, solved by conda-lock's resolver (its copy of Poetry)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from envkit import paths
+from envkit.errors import Error, Findings
+from envkit.messages import _
+
+if TYPE_CHECKING:
+    from conda_lock.lockfile.v2prelim.models import LockedDependency
+
+__all__ = ["PipSection", "lock_pip_section", "without_chatter"]
+
+_MOST_PINS = 20
+_NO_WHEEL = "Unable to find installation candidates"
+"""How Poetry's chooser begins its RuntimeError where a version has no file for the platform."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PipSection:
+    """What is wanted by pip on one platform, and what is there already.
+
+    `wanted` holds conda-lock's dependencies by name, `conda` the entries of the conda packages.
+    `repositories` (of the file) and `indexes` (of option lines and pip's configuration) are asked in this
+    order, the public index last where `default_index`.
+    """
+
+    name: str
+    platform: str
+    wanted: Mapping[str, Any]
+    conda: Mapping[str, LockedDependency]
+    repositories: tuple[str, ...]
+    indexes: tuple[str, ...]
+    default_index: bool
+    virtual_packages: Mapping[str, Any]
+    names: str
+
+
+def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
+    """The entries of the pip packages. Opens connections.
+
+    A package that conda provides is never replaced by pip behind its back: where the resolver would, it is
+    held at conda's version and the section solved again. Raises Findings where there is no solution,
+    Error where an index does not answer.
+    """
+    from conda_lock.models.lock_spec import VersionedDependency
+
+    provided = _provided(section)
+    held: dict[str, Any] = {}
+    while True:
+        found = _solve(section, held)
+        replaced = [name for name in sorted(found) if name in provided and name not in section.wanted]
+        if not replaced:
+            return found
+        if len(held) >= _MOST_PINS or any(name in held for name in replaced):
+            raise Findings(
+                _("the pip section of {name} would replace {packages}, which conda provides").format(
+                    name=section.name, packages=", ".join(replaced)
+                ),
+                _("relax a constraint of the pip section, or name the package there itself"),
+            )
+        for name in replaced:
+            held[name] = VersionedDependency(name=name, version=f"=={provided[name]}", manager="pip")
+
+
+def _provided(section: PipSection) -> dict[str, str]:
+    """The Python packages among the conda ones, by the names that pip knows them by."""
+    from conda_lock.lookup import conda_name_to_pypi_name
+
+    return {
+        conda_name_to_pypi_name(name, mapping_url=section.names): package.version
+        for name, package in section.conda.items()
+        if "python" in package.dependencies
+    }
+
+
+def _solve(section: PipSection, held: Mapping[str, Any]) -> dict[str, LockedDependency]:
+    from conda_lock.models.pip_repository import PipRepository
+    from conda_lock.pypi_solver import solve_pypi
+
+    with without_chatter(), _own_cache(), _problems(section):
+        found: dict[str, LockedDependency] = solve_pypi(
+            pip_specs={**section.wanted, **held},
+            use_latest=[],
+            pip_locked={},
+            conda_locked=dict(section.conda),
+            python_version=section.conda["python"].version,
+            platform=section.platform,
+            platform_virtual_packages=section.virtual_packages,
+            pip_repositories=[
+                PipRepository.from_string(url) for url in (*section.repositories, *section.indexes)
+            ],
+            allow_pypi_requests=section.default_index,
+            strip_auth=True,
+            mapping_url=section.names,
+        )
+    return found
+
+
+@contextlib.contextmanager
+def without_chatter() -> Iterator[None]:
+    """conda-lock logs and warns about what it does; the user hears of problems as errors instead."""
+    logger = logging.getLogger("conda_lock")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _own_cache() -> Iterator[None]:
+    """Keep what conda-lock's copy of Poetry downloads where everything of envkit's is, not in ~/.cache."""
+    name = "POETRY_CACHE_DIR"
+    before = os.environ.get(name)
+    os.environ[name] = str(paths.cache() / "pypi")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextlib.contextmanager
+def _problems(section: PipSection) -> Iterator[None]:
+    from conda_lock._vendor.poetry.puzzle.exceptions import SolverProblemError
+
+    try:
+        yield
+    except SolverProblemError as problem:
+        # Poetry solves for a package of its own making, which stands for the pip section.
+        reason = str(problem).replace("_dummy_package_", _("the environment")).strip()
+        raise Findings(
+            _("the pip section of {name} cannot be solved for {platform}:\n{reason}").format(
+                name=section.name, platform=section.platform, reason=reason
+            ),
+            _("relax a constraint of the pip section; what conda provides is held at its version"),
+        ) from None
+    except Exception as problem:
+        if _NO_WHEEL in str(problem):
+            raise Findings(
+                _("the pip section of {name} cannot be locked for {platform}: {reason}").format(
+                    name=section.name, platform=section.platform, reason=problem
+                ),
+                _("ask for a version that has a wheel or a source archive for that platform"),
+            ) from None
+        # Poetry raises errors of its own, of requests and of the standard library.
+        raise Error(
+            _("the pip section of {name} could not be solved for {platform}: {reason}").format(
+                name=section.name, platform=section.platform, reason=problem
+            ),
+            _("check the index that `pip config list` shows, or set PIP_INDEX_URL"),
+        ) from None

@@ -1,0 +1,224 @@
+"""Pip sections: solved beside the conda packages by conda-lock's resolver, from a small real index."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from small_channels import Built, build_channel, canonical, make_spec, repodata_of
+
+from envkit.errors import Error, Findings, InputError
+from envkit.lock import parse_lock
+from envkit.model import Lock, Spec
+from envkit.solve import lock_text
+from envkit.solve.names import conda_lock_map
+from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+
+PYTHON = Built(name="python", version="3.11.9")
+PIP = Built(name="pip", version="24.0", subdir="noarch", noarch="python", depends=["python"])
+NUMPY = Built(name="numpy", version="1.26.4", depends=["python"])
+
+
+def wheel(folder: Path, name: str, version: str, *requires: str, tag: str = "py3-none-any") -> None:
+    """A wheel with nothing but metadata, on a page of a simple index (PEP 503)."""
+    file_name = f"{name}-{version}-{tag}.whl"
+    page = folder / "simple" / name
+    page.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"Requires-Dist: {one}\n" for one in requires)
+    with zipfile.ZipFile(page / file_name, "w") as bundle:
+        info = f"{name}-{version}.dist-info"
+        bundle.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{lines}"
+        )
+        bundle.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        bundle.writestr(f"{info}/RECORD", "")
+    links = "".join(
+        f'<a href="{path.name}#sha256={hashlib.sha256(path.read_bytes()).hexdigest()}">{path.name}</a>\n'
+        for path in sorted(page.glob("*.whl"))
+    )
+    (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    folder = tmp_path / "index"
+    wheel(folder, "demo", "1.0", "numpy>=1.20", "helper")
+    wheel(folder, "demo", "2.0", "numpy>=2")
+    wheel(folder, "helper", "0.5")
+    # conda-lock's resolver looks up even what conda provides.
+    wheel(folder, "numpy", "1.26.4")
+    wheel(folder, "numpy", "2.1.0")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENVKIT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def with_pip(*lines: str) -> Spec:
+    spec = make_spec("python=3.11", "pip", "numpy")
+    text = spec.text + "  - pip:\n" + "".join(f"    - {line}\n" for line in lines)
+    return make_spec("python=3.11", "pip", "numpy", text=text)
+
+
+def lock_of(spec: Spec, tmp_path: Path) -> Lock:
+    build_channel(tmp_path / "conda-forge", [PYTHON, PIP, NUMPY])
+    text = lock_text(spec, repodata=repodata_of(tmp_path), canonical=canonical)
+    return parse_lock(text, tmp_path / "conda-lock.yml")
+
+
+def pip_packages(lock: Lock) -> Mapping[str, str]:
+    return {package.name: package.version for package in lock.packages if package.manager == "pip"}
+
+
+def test_a_pip_section_is_solved_against_the_conda_packages(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    lock = lock_of(with_pip("demo"), tmp_path)
+    # demo 2.0 wants a newer numpy than conda gives; numpy itself must not come by pip as well.
+    assert pip_packages(lock) == {"demo": "1.0", "helper": "0.5"}
+    demo = next(package for package in lock.packages if package.name == "demo")
+    assert demo.url == f"{index}/demo/demo-1.0-py3-none-any.whl"
+    assert (
+        demo.sha256
+        == hashlib.sha256((tmp_path / "index/simple/demo/demo-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    )
+    assert not (tmp_path / ".cache").exists()
+
+
+def test_an_index_named_in_the_file_is_asked(tmp_path: Path, index: str) -> None:
+    lock = lock_of(with_pip(f"--index-url {index}", "demo==1.0"), tmp_path)
+    assert pip_packages(lock) == {"demo": "1.0", "helper": "0.5"}
+
+
+def test_torch_by_pip_must_be_one_version_too(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    folder = tmp_path / "index"
+    wheel(folder, "torch", "2.3.0", tag="cp311-cp311-manylinux_2_17_x86_64")
+    wheel(folder, "torch", "2.2.0", tag="cp311-cp311-manylinux_2_17_aarch64")
+    build_channel(
+        tmp_path / "conda-forge",
+        [
+            Built(name=name, version=version, subdir=subdir)
+            for subdir in ("linux-64", "linux-aarch64")
+            for name, version in (("python", "3.11.9"), ("pip", "24.0"))
+        ],
+    )
+    both = ("linux-64", "linux-aarch64")
+    text = make_spec("python", "pip", platforms=both).text + "  - pip:\n"
+    selected = "    - torch==2.3.0  # [linux64]\n    - torch==2.2.0  # [aarch64]\n"
+    for lines, message in [
+        (selected, r"different versions of PyTorch on its platforms: 2\.3\.0, 2\.2\.0"),
+        ("    - torch\n", r"for linux-aarch64.*torch \(2\.3\.0\)"),
+    ]:
+        with pytest.raises(Findings, match=message):
+            lock_text(
+                make_spec("python", platforms=both, text=text + lines),
+                repodata=repodata_of(tmp_path),
+                canonical=canonical,
+            )
+
+
+def test_an_unsolvable_pip_section_is_a_finding(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    with pytest.raises(Findings, match="pip section of py311-test cannot be solved for linux-64") as caught:
+        lock_of(with_pip("demo==2.0"), tmp_path)
+    assert "numpy" in caught.value.message
+
+
+@pytest.mark.slow
+def test_an_index_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+    with pytest.raises(Error, match="could not be solved") as caught:
+        lock_of(with_pip("demo"), tmp_path)
+    assert caught.value.code == 3
+    assert "PIP_INDEX_URL" in caught.value.hint
+
+
+def test_a_pip_section_needs_python(tmp_path: Path) -> None:
+    build_channel(tmp_path / "conda-forge", [Built(name="pip", version="1.0")])
+    spec = make_spec("pip", text="channels: [conda-forge]\ndependencies:\n  - pip\n  - pip: [demo]\n")
+    with pytest.raises(InputError, match="needs python"):
+        lock_text(spec, repodata=repodata_of(tmp_path), canonical=canonical)
+
+
+@pytest.mark.parametrize(
+    "option", ["-r requirements.txt", "-f https://host/whl/", "--find-links=/x", "--pre"]
+)
+def test_options_that_cannot_be_locked_are_refused_with_their_line(tmp_path: Path, option: str) -> None:
+    with pytest.raises(InputError) as caught:
+        lock_of(with_pip("demo", option), tmp_path)
+    assert option.split("=")[0].split(" ")[0] in str(caught.value)
+    assert "environment.yml:13" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "indexes", "default"),
+    [
+        ("--index-url https://h/simple", ("https://h/simple",), False),
+        ("-i https://h/simple", ("https://h/simple",), False),
+        ("--index-url=https://h/simple", ("https://h/simple",), False),
+        ('"--extra-index-url https://h/cu121"', ("https://h/cu121",), True),
+        ("torch==2.3.0", (), True),
+        ("-e ./mine", (), True),
+    ],
+)
+def test_index_options_are_lifted(line: str, indexes: tuple[str, ...], default: bool) -> None:
+    text = f"dependencies:\n  - pip:\n    - {line}\n    - torch\n"
+    lifted, found = lift_pip_options(text)
+    assert found == PipLines(indexes=indexes, default_index=default)
+    assert len(lifted.splitlines()) == 4
+    assert ("http" in lifted) is False
+
+
+def test_pips_own_configuration_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text(
+        "[global]\nindex-url = https://one/simple\nextra-index-url = https://two/s\n  file:///three\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    assert configured_indexes() == PipLines(
+        indexes=("https://one/simple", "https://two/s"), default_index=False
+    )
+    monkeypatch.setenv("PIP_INDEX_URL", "https://four/simple")
+    assert configured_indexes().indexes == ("https://four/simple", "https://two/s")
+    named = PipLines(indexes=("https://five/s",), default_index=False)
+    assert named.before(configured_indexes()) == named
+    extra = PipLines(indexes=("https://five/s",))
+    assert extra.before(configured_indexes()).indexes == (
+        "https://five/s",
+        "https://four/simple",
+        "https://two/s",
+    )
+
+
+def test_the_shipped_name_map_is_what_conda_lock_reads() -> None:
+    from conda_lock.lookup import conda_name_to_pypi_name, pypi_name_to_conda_name
+
+    names = conda_lock_map()
+    assert pypi_name_to_conda_name("torch", mapping_url=names) == "pytorch"
+    assert conda_name_to_pypi_name("pytorch", mapping_url=names) == "torch"
+    assert conda_name_to_pypi_name("py-opencv", mapping_url=names) == "opencv-python"
+    assert conda_name_to_pypi_name("typing_extensions", mapping_url=names) == "typing-extensions"
+    assert conda_name_to_pypi_name("numpy", mapping_url=names) == "numpy"
