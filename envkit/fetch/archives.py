@@ -29,7 +29,7 @@ __all__ = ["archives"]
 _MAGIC = {".conda": (b"PK\x03\x04",), ".tar.bz2": (b"BZh",)}
 _WORKERS = 8
 _WIND_DOWN = 5.0
-"""Seconds that stopped threads get to put things in order; one that waits for a silent host is left behind."""
+"""Seconds that stopped threads get to put things in order; one waiting for a silent host is left behind."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +111,7 @@ class _Run:
         finally:
             self.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            wait(futures, timeout=_WIND_DOWN)
+            wait([future for future in futures if not future.cancelled()], timeout=_WIND_DOWN)
         _raise_first(futures)
 
     def one(self, archive: _Archive) -> None:

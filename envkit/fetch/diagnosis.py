@@ -22,9 +22,11 @@ _FORBIDDEN = frozenset({401, 403, 407, 451})
 _MISSING = frozenset({404, 410})
 
 
-def diagnose(problem: httpx.HTTPError, url: str) -> Attempt:
-    """The attempt that ended in an exception of httpx."""
+def diagnose(problem: httpx.HTTPError, url: str, *, answered: bool) -> Attempt:
+    """The attempt that ended in an exception of httpx; `answered`: whether its host ever said anything."""
     kind, detail = _reason(problem)
+    if not answered:
+        kind = {"stalled": "silent", "cut": "reset"}.get(kind, kind)
     return Attempt(host=host_of(url), url=shown(url), kind=kind, detail=detail)
 
 

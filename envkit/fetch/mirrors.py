@@ -31,7 +31,7 @@ class Carriage:
     labels: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Mirror:
     """One row: a server that speaks conda's layout. `channels` has "pkgs/main" and the like as well.
 

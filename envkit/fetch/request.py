@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,16 +81,12 @@ class Request:
                 received = self._receive(response, start, digest if start else hashlib.sha256())
                 headers = dict(response.headers)
         except httpx.HTTPError as problem:
-            attempt = diagnose(problem, candidate.url)
+            attempt = diagnose(problem, candidate.url, answered=started or known)
             if len(trail) > 1 and not started:
                 attempt = candidate.attempt(
                     "redirect",
                     _("redirected to {host}: {reason}").format(host=_host(trail[-1]), reason=attempt.detail),
                 )
-            elif not started and attempt.kind == "stalled":
-                attempt = replace(attempt, kind="silent", detail=_("no answer in time"))
-            elif not started and attempt.kind == "cut" and not known:
-                attempt = replace(attempt, kind="reset")
             if attempt.connection:
                 self.session.failed(candidate.url, attempt)
             raise Failed(attempt, gained=max(0, self._size() - offset)) from None

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Patience", "Session", "Stopped"]
 
 DEAD_AFTER = 2
-"""Failures to connect after which a host is left out for the rest of the run."""
+DEAD_AFTER_LIFE = 6
+"""Failures to connect, in a row, after which a host is left out: one never heard of, one once alive."""
 
 
 class Stopped(Exception):
@@ -61,7 +62,7 @@ class _Host:
 
     @property
     def dead(self) -> bool:
-        return not self.answered and len(self.failures) >= DEAD_AFTER
+        return len(self.failures) >= (DEAD_AFTER_LIFE if self.answered else DEAD_AFTER)
 
 
 class Session:
@@ -111,7 +112,9 @@ class Session:
 
     def answered(self, url: str) -> None:
         """The host of `url` answered: it is alive, whatever it said."""
-        self._host(url).answered = True
+        host = self._host(url)
+        host.answered = True
+        host.failures.clear()
 
     def has_answered(self, url: str) -> bool:
         """Whether the host of `url` ever answered in this run."""
@@ -188,7 +191,7 @@ class Session:
         try:
             self.client.request("HEAD", url, timeout=self.patience.connect, auth=auth_for(url))
         except httpx.HTTPError as problem:
-            self.failed(url, diagnose(problem, url))
+            self.failed(url, diagnose(problem, url, answered=False))
         else:
             self.answered(url)
 

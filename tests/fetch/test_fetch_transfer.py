@@ -1,0 +1,382 @@
+"""Resuming, credentials, redirects, proxies, and being kind to hosts."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from faultyserver import Fault, Server
+from tinychannel import channel_files, tiny_package
+from watching import IMPATIENT, Notes, impatient
+
+from envkit import __version__
+from envkit.errors import Error, InputError
+from envkit.fetch import FetchError, Patience, archives, package_cache, repodata
+from envkit.fetch.redirects import refused_redirect
+from envkit.fetch.urls import shown
+
+CONTENT = random.Random(4).randbytes(1 << 17)
+FOO = tiny_package(files={"share/foo.bin": CONTENT})
+HEALTHY = channel_files(FOO)
+PATH = f"conda-forge/noarch/{FOO.file}"
+MIDDLE = len(FOO.content) // 2
+
+
+def ranges(server: Server) -> list[str]:
+    return [headers.get("Range", "") for headers in server.asked(FOO.file)]
+
+
+def partial(cache: Path) -> Path:
+    return cache / "downloads" / f"{FOO.sha256}.partial"
+
+
+def leave_partial(cache: Path, content: bytes) -> None:
+    partial(cache).parent.mkdir(parents=True, exist_ok=True)
+    partial(cache).write_bytes(content)
+
+
+def installed(cache: Path) -> bool:
+    return (package_cache(cache) / FOO.stem / "share/foo.bin").read_bytes() == CONTENT
+
+
+def test_a_download_is_resumed_on_the_next_mirror(serve: Callable[..., Server], tmp_path: Path) -> None:
+    cutting, healthy = serve(HEALTHY), serve(HEALTHY)
+    cutting.faults[PATH] = Fault(cut=MIDDLE)
+    archives([FOO.locked()], routes=impatient(cutting.url, healthy.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert ranges(healthy) == [f"bytes={MIDDLE}-"]
+    assert list((tmp_path / "downloads").iterdir()) == []
+
+
+def test_a_download_is_resumed_in_the_next_run(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    cutting, healthy = serve(HEALTHY), serve(HEALTHY)
+    cutting.faults[PATH] = Fault(cut=MIDDLE, times=1)
+    cutting.everywhere = Fault(status=403)
+    with pytest.raises(FetchError):
+        archives([FOO.locked()], routes=impatient(cutting.url), cache=tmp_path, observer=notes)
+    assert partial(tmp_path).stat().st_size == MIDDLE
+    archives([FOO.locked()], routes=impatient(healthy.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert ranges(healthy) == [f"bytes={MIDDLE}-"]
+
+
+def test_one_host_that_breaks_off_is_asked_for_the_rest_as_long_as_it_gives_more(
+    serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = serve(HEALTHY)
+    server.faults[PATH] = Fault(cut=len(FOO.content) // 6)
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert len(ranges(server)) == 7
+    assert ranges(server)[-1] != ""
+
+
+def test_a_whole_partial_file_needs_no_request(serve: Callable[..., Server], tmp_path: Path) -> None:
+    server = serve(HEALTHY)
+    leave_partial(tmp_path, FOO.content)
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert server.log == []
+
+
+@pytest.mark.parametrize("left", [b"PK\x03\x04" + b"wrong" * 1000, FOO.content + b"too much"])
+def test_wrong_bytes_of_an_earlier_run_are_no_mirrors_fault(
+    left: bytes, serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = serve(HEALTHY)
+    leave_partial(tmp_path, left)
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert ranges(server) == [f"bytes={len(left)}-", ""]
+
+
+def test_a_server_without_range_gives_the_whole_again(serve: Callable[..., Server], tmp_path: Path) -> None:
+    server = serve(HEALTHY)
+    server.faults[PATH] = Fault(no_range=True)
+    leave_partial(tmp_path, FOO.content[:MIDDLE])
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert installed(tmp_path)
+
+
+def test_a_web_page_does_not_cost_what_was_there(serve: Callable[..., Server], tmp_path: Path) -> None:
+    soft, healthy = serve(HEALTHY), serve(HEALTHY)
+    soft.faults[PATH] = Fault(body=b"<html>" + b"sorry " * 200)
+    leave_partial(tmp_path, FOO.content[:MIDDLE])
+    archives([FOO.locked()], routes=impatient(soft.url, healthy.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert ranges(healthy) == [f"bytes={MIDDLE}-"]
+
+
+def test_a_known_size_is_checked_before_the_body(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    short, healthy = serve({PATH: FOO.content[:-10]}), serve(HEALTHY)
+    archives(
+        [FOO.locked()],
+        routes=impatient(short.url, healthy.url),
+        cache=tmp_path,
+        observer=notes,
+        sizes={FOO.sha256: len(FOO.content)},
+    )
+    assert installed(tmp_path)
+    assert notes.about(short.host, f"instead of {len(FOO.content)}")
+
+
+def test_envkit_says_its_name(serve: Callable[..., Server], tmp_path: Path) -> None:
+    server = serve(HEALTHY)
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert [headers["User-Agent"] for headers in server.asked()] == [f"envkit/{__version__}"]
+
+
+def test_at_most_three_connections_to_a_host(serve: Callable[..., Server], tmp_path: Path) -> None:
+    packages = [tiny_package(f"p{number}") for number in range(9)]
+    server = serve(channel_files(*packages))
+    server.delay = 0.05
+    archives([package.locked() for package in packages], routes=impatient(server.url), cache=tmp_path)
+    assert server.most_busy == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "safe"),
+    [
+        ("https://user:secret@h/c/noarch/x.conda", "https://h/c/noarch/x.conda"),
+        ("https://h/t/tk-123/c/x.conda", "https://h/c/x.conda"),
+        ("https://h/x.conda?X-Amz-Signature=secret#frag", "https://h/x.conda"),
+        ("https://h:8443/x", "https://h:8443/x"),
+    ],
+)
+def test_secrets_are_not_shown(url: str, safe: str) -> None:
+    assert shown(url) == safe
+
+
+def test_credentials_reach_their_host_and_no_message(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    server = serve()
+    with pytest.raises(FetchError) as failed:
+        archives(
+            [FOO.locked()],
+            routes=impatient(f"http://me:s3cret@{server.host}/t/tk-99"),
+            cache=tmp_path,
+            observer=notes,
+        )
+    said = repr([failed.value.message, failed.value.hint, failed.value.attempts, notes.lines])
+    assert "s3cret" not in said
+    assert "tk-99" not in said
+    assert server.asked()[0]["Authorization"].startswith("Basic ")
+
+
+def test_netrc_credentials_go_to_their_own_host_alone(
+    serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, other = serve(), serve(HEALTHY)
+    elsewhere = other.url.replace("127.0.0.1", "localhost")
+    theirs.faults[PATH] = Fault(status=302, headers={"Location": f"{elsewhere}/{PATH}"})
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password s3cret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    archives([FOO.locked()], routes=impatient(theirs.url), cache=tmp_path)
+    assert "Authorization" in theirs.asked()[0]
+    assert "Authorization" not in other.asked()[0]
+
+
+def test_a_broken_netrc_is_named(
+    serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with pytest.raises(InputError, match="netrc"):
+        archives([FOO.locked()], routes=impatient(serve(HEALTHY).url), cache=tmp_path)
+
+
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+def test_certificates_that_are_not_there_are_named(
+    variable: str, serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "none.pem"))
+    with pytest.raises(InputError, match=variable):
+        archives([FOO.locked()], routes=impatient(serve(HEALTHY).url), cache=tmp_path)
+
+
+def test_the_proxy_of_the_environment_is_used(
+    serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = serve({f"http://conda.example.org/{PATH}": FOO.content})
+    monkeypatch.setenv("http_proxy", proxy.url)
+    archives([FOO.locked()], routes=impatient("http://conda.example.org"), cache=tmp_path)
+    assert installed(tmp_path)
+    assert [path for _verb, path, _headers in proxy.log] == [f"http://conda.example.org/{PATH}"]
+
+
+def test_a_proxy_setting_that_is_none_is_named(
+    serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://proxy:70")
+    with pytest.raises(InputError, match="proxy"):
+        archives([FOO.locked()], routes=impatient(serve(HEALTHY).url), cache=tmp_path)
+
+
+def test_a_redirect_to_another_host_is_followed_and_told(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    """TUNA to BFSU, USTC to TUNA: an allow-list firewall must be able to know (tuna/issues#1633)."""
+    here, there = serve(), serve(HEALTHY)
+    for path in HEALTHY:
+        here.faults[path] = Fault(status=302, headers={"Location": f"{there.url}/{path}"})
+    chosen = impatient(here.url)
+    archives([FOO.locked()], routes=chosen, cache=tmp_path, observer=notes)
+    repodata("conda-forge", "noarch", routes=chosen, cache=tmp_path, observer=notes)
+    assert installed(tmp_path)
+    assert len(notes.about(here.host, f"redirects to {there.host}")) == 1
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "followed"),
+    [
+        ("https://8.8.8.8/a", "https://8.8.8.8/b", True),
+        ("https://8.8.8.8/a", "https://9.9.9.9/a", True),
+        ("https://8.8.8.8/a", "http://8.8.8.8/a", False),
+        ("http://8.8.8.8/a", "https://8.8.8.8/a", True),
+        ("http://8.8.8.8/a", "http://9.9.9.9/a", False),
+        ("https://8.8.8.8/a", "https://10.1.2.3/a", False),
+        ("https://8.8.8.8/a", "https://169.254.169.254/latest", False),
+        ("https://8.8.8.8/a", "https://[::1]/a", False),
+        ("https://8.8.8.8/a", "https://localhost/a", False),
+        ("https://10.0.0.1/a", "https://10.0.0.2/a", True),
+        ("http://127.0.0.1/a", "http://127.0.0.2/a", True),
+        ("https://8.8.8.8/a", "file:///etc/passwd", False),
+    ],
+)
+def test_where_a_redirect_may_lead(origin: str, target: str, followed: bool) -> None:
+    assert (refused_redirect(origin, target) is None) is followed
+
+
+def test_a_name_that_stands_for_a_private_address_is_refused() -> None:
+    names = {"mirror.example.org": ["8.8.8.8"], "evil.example.org": ["8.8.4.4", "192.168.0.1"]}
+    reason = refused_redirect("https://mirror.example.org/x", "https://evil.example.org/x", resolve=names.get)
+    assert reason is not None
+    assert "private" in reason
+
+
+def test_a_full_disk_ends_with_the_numbers(serve: Callable[..., Server], tmp_path: Path) -> None:
+    with pytest.raises(Error) as full:
+        archives(
+            [FOO.locked()],
+            routes=impatient(serve(HEALTHY).url),
+            cache=tmp_path,
+            sizes={FOO.sha256: 1 << 60},
+        )
+    assert "1152921504607 MB needed" in full.value.message
+    assert "ENVKIT_CACHE" in full.value.hint
+
+
+SMALL_DISK = """
+import sys
+from pathlib import Path
+from envkit.errors import Error
+from envkit.fetch import archives
+from envkit.model import Package
+sys.path.insert(0, {tests!r})
+from watching import impatient
+package = Package(
+    name="foo", version="1.0", manager="conda", platform="linux-64", url={url!r}, sha256={sha256!r}
+)
+try:
+    archives([package], routes=impatient({server!r}), cache=Path({cache!r}))
+except Error as problem:
+    print(problem.message)
+    print(sorted(path.name for path in Path({cache!r}).rglob("foo*")))
+"""
+
+
+@pytest.mark.parametrize("size", ["64k", "160k"], ids=["while downloading", "while unpacking"])
+def test_a_disk_that_fills_up(size: str, serve: Callable[..., Server], tmp_path: Path) -> None:
+    """A real small file system: nothing half unpacked is left, and the words are plain."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    script = SMALL_DISK.format(
+        tests=str(Path(__file__).parent),
+        url=FOO.locked().url,
+        sha256=FOO.sha256,
+        server=serve(HEALTHY).url,
+        cache=str(cache),
+    )
+    mounted = f'mount -t tmpfs -o size={size} tmpfs "{cache}" && exec "$0" -c "$1"'
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mounted, sys.executable, script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip("no user namespaces here")
+    assert done.returncode == 0, done.stderr
+    message, left = done.stdout.splitlines()
+    assert "no space left on the disk" in message
+    assert left in ("[]", "['foo-1.0-0.lock']")
+
+
+def test_ctrl_c_leaves_only_partial_files(serve: Callable[..., Server], tmp_path: Path) -> None:
+    server = serve(HEALTHY)
+    server.faults[PATH] = Fault(hang=MIDDLE)
+    script = SMALL_DISK.replace("except Error as problem:", "except KeyboardInterrupt as problem:").format(
+        tests=str(Path(__file__).parent),
+        url=FOO.locked().url,
+        sha256=FOO.sha256,
+        server=server.url,
+        cache=str(tmp_path),
+    )
+    script = (
+        script.replace("impatient(", "patient(")
+        .replace(
+            "try:",
+            "from envkit.fetch import Patience\n"
+            "def patient(url): return impatient(url, patience=Patience(stall=2.0))\n"
+            "try:",
+        )
+        .replace("print(problem.message)", "print('interrupted')")
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: partial(tmp_path).exists() and partial(tmp_path).stat().st_size == MIDDLE)
+    process.send_signal(2)
+    out, _err = process.communicate(timeout=30)
+    assert "interrupted" in out
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    assert files == [partial(tmp_path)]
+    server.faults.clear()
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert ranges(server)[-1] == f"bytes={MIDDLE}-"
+
+
+def test_a_black_hole_is_given_up_within_ten_seconds(tmp_path: Path) -> None:
+    """Hosts that take the connection and never answer, as some filters do."""
+    import socket
+
+    holes = [socket.create_server(("127.0.0.1", 0), backlog=50) for _hole in range(3)]
+    urls = [f"http://127.0.0.1:{hole.getsockname()[1]}" for hole in holes]
+    packages = [tiny_package(f"p{number}").locked() for number in range(6)]
+    patience = Patience(connect=0.5, stall=0.5, rounds=IMPATIENT.rounds, pause=0.0)
+    begun = time.monotonic()
+    with pytest.raises(FetchError) as failed:
+        archives(packages, routes=impatient(*urls, patience=patience), cache=tmp_path)
+    assert time.monotonic() - begun < 5
+    assert type(failed.value).__name__ == "Unreachable"
+    for hole in holes:
+        hole.close()
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    pause = threading.Event()
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        pause.wait(0.02)
