@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from envkit.errors import Error
+from envkit.install.space import cannot_write
 from envkit.messages import _
 from envkit.progress import Observer
 
@@ -32,10 +32,7 @@ def hold(prefix: Path, observer: Observer) -> Iterator[bool]:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as problem:
-            raise Error(
-                _("cannot write to {path}: {reason}").format(path=path.parent, reason=problem.strerror),
-                _("choose a folder you may write to with `--prefix` (PREFIX=) or ENVKIT_HOME"),
-            ) from None
+            raise cannot_write(path.parent, problem) from None
         try:
             waited = _take(descriptor, prefix, observer) or waited
             # The holder before us may have deleted the file that we waited for: then it locks nothing.

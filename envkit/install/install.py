@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envkit.errors import Error
+from envkit.errors import Error, InputError
 from envkit.files import sha256_of
 from envkit.install import conda, marker
 from envkit.install.busy import refuse_busy
@@ -15,7 +15,7 @@ from envkit.install.hold import hold
 from envkit.install.link import link
 from envkit.install.pip_section import install_wheels
 from envkit.install.plan import Plan, plan
-from envkit.install.space import full_disk, is_full
+from envkit.install.space import cannot_write, full_disk, is_full
 from envkit.install.stage import Stage, recover, staged
 from envkit.install.target import check_name, check_target, normal
 from envkit.messages import _
@@ -50,6 +50,7 @@ def install(
     """
     check_name(name)
     wanted = plan(lock, platform)
+    written = _marker(lock, wanted, name, variant)
     prefix = normal(prefix)
     check_target(prefix)
     with hold(prefix, observer) as waited:
@@ -61,14 +62,6 @@ def install(
             refuse_busy(prefix)
         _fetch(wanted, routes, cache, observer)
         with staged(prefix, observer) as stage:
-            written = marker.Marker(
-                name=name,
-                platform=wanted.platform,
-                packages=len(wanted.conda) + len(wanted.pip),
-                lock_sha256=sha256_of(lock.path),
-                lock_digest=lock.digest,
-                variant=variant,
-            )
             _fill(stage, prefix, wanted, written, cache, observer)
             if replaces:
                 refuse_busy(prefix)
@@ -83,6 +76,25 @@ def install(
                 ) from None
     conda.register(prefix)
     return Environment(name=name, prefix=prefix, asked=variant, lock_sha256=written.lock_sha256)
+
+
+def _marker(lock: Lock, wanted: Plan, name: str, variant: Variant | None) -> marker.Marker:
+    try:
+        digest = sha256_of(lock.path)
+    except OSError as problem:
+        raise InputError(
+            _("cannot be read: {reason}").format(reason=problem.strerror or problem),
+            _("make the lock again with `envkit lock`"),
+            path=lock.path,
+        ) from None
+    return marker.Marker(
+        name=name,
+        platform=wanted.platform,
+        packages=len(wanted.conda) + len(wanted.pip),
+        lock_sha256=digest,
+        lock_digest=lock.digest,
+        variant=variant,
+    )
 
 
 def _fetch(wanted: Plan, routes: Routes, cache: Path, observer: Observer) -> None:
@@ -110,9 +122,4 @@ def _fill(
     except OSError as problem:
         if is_full(problem):
             raise full_disk(stage.folder, wanted.conda, packages) from None
-        raise Error(
-            _("cannot write {path}: {reason}").format(
-                path=problem.filename or stage.prefix, reason=problem.strerror or problem
-            ),
-            _("free some space or choose another folder with `--prefix` (PREFIX=)"),
-        ) from None
+        raise cannot_write(stage.folder, problem) from None

@@ -14,7 +14,7 @@ from envkit.install.conda import stem
 from envkit.messages import _
 from envkit.model import Package
 
-__all__ = ["full_disk", "is_full"]
+__all__ = ["cannot_write", "full_disk", "is_full"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust's io::Error, and so rattler, prints errno
@@ -28,8 +28,20 @@ def is_full(problem: BaseException) -> bool:
     return any(int(number) in _FULL for number in _OS_ERROR.findall(str(problem)))
 
 
-def full_disk(place: Path, packages: Iterable[Package], cache: Path) -> Error:
-    """The error for a disk that was full while `packages` were put into the folder `place`.
+def cannot_write(place: Path, problem: OSError) -> Error:
+    """The error for a file or folder in `place` that could not be written."""
+    if is_full(problem):
+        return full_disk(place)
+    return Error(
+        _("cannot write to {path}: {reason}").format(
+            path=problem.filename or place, reason=problem.strerror or problem
+        ),
+        _("choose a folder you may write to with `--prefix` (PREFIX=) or ENVKIT_HOME"),
+    )
+
+
+def full_disk(place: Path, packages: Iterable[Package] = (), cache: Path | None = None) -> Error:
+    """The error for a disk that was full while `packages`, unpacked in `cache`, were put into `place`.
 
     Call it before anything is removed: the numbers are those of the moment. Sizes in MiB.
     """
@@ -40,12 +52,14 @@ def full_disk(place: Path, packages: Iterable[Package], cache: Path) -> Error:
         shortage = _("{free} MiB free of {total} MiB").format(
             free=state.f_bavail * state.f_frsize // _MIB, total=state.f_blocks * state.f_frsize // _MIB
         )
-    needed = sum(_installed_size(cache / stem(package)) for package in packages)
+    message = _("the disk of {place} is full: {shortage}").format(place=place, shortage=shortage)
+    needed = sum(_installed_size(cache / stem(package)) for package in packages) if cache else 0
+    if needed:
+        message = _("{message}; the environment needs about {needed} MiB").format(
+            message=message, needed=-(-needed // _MIB)
+        )
     return Error(
-        _("the disk of {place} is full: {shortage}; the environment needs about {needed} MiB").format(
-            place=place, shortage=shortage, needed=-(-needed // _MIB)
-        ),
-        _("free some space or choose another disk with `--prefix` (PREFIX=) or ENVKIT_HOME"),
+        message, _("free some space or choose another disk with `--prefix` (PREFIX=) or ENVKIT_HOME")
     )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envkit.install.space import cannot_write
 from envkit.messages import _
 from envkit.progress import Observer
 
@@ -54,9 +55,12 @@ def staged(prefix: Path, observer: Observer) -> Iterator[Stage]:
     """A new staging folder for `prefix`, removed at the end, whatever happened. Needs the prefix's lock."""
     stage = Stage(folder=prefix.parent / f".{prefix.name}.envkit-stage-{os.getpid()}")
     try:
-        stage.folder.mkdir(mode=0o700)
-        owner = {"schema": _SCHEMA, "prefix": str(prefix), **_identity(os.getpid())}
-        (stage.folder / _OWNER).write_text(json.dumps(owner, sort_keys=True) + "\n", encoding="utf-8")
+        try:
+            stage.folder.mkdir(mode=0o700)
+            owner = {"schema": _SCHEMA, "prefix": str(prefix), **_identity(os.getpid())}
+            (stage.folder / _OWNER).write_text(json.dumps(owner, sort_keys=True) + "\n", encoding="utf-8")
+        except OSError as problem:
+            raise cannot_write(prefix.parent, problem) from None
         yield stage
     finally:
         _restore(stage, prefix)

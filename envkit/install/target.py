@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
 
 from envkit import paths
-from envkit.errors import Error, InputError
+from envkit.errors import InputError
 from envkit.install import marker
+from envkit.install.space import cannot_write
 from envkit.messages import _
 
 __all__ = ["check_name", "check_target", "is_environment", "locate", "normal"]
@@ -66,7 +68,7 @@ def check_target(prefix: Path) -> bool:
         exists = prefix.exists()
         content = bool(exists and (not prefix.is_dir() or any(prefix.iterdir())))
     except OSError as problem:
-        raise _unusable(prefix, problem) from None
+        raise cannot_write(prefix, problem) from None
     if exists and os.path.ismount(prefix):
         raise InputError(
             _("{path} is a mount point; an environment is put in place by renaming").format(path=prefix),
@@ -110,18 +112,7 @@ def _make_parent(parent: Path) -> None:
     try:
         parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise _unusable(parent, problem) from None
+        raise cannot_write(parent, problem) from None
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise Error(
-            _("cannot write to {path}: {reason}").format(path=parent, reason=_("permission denied")),
-            _("choose a folder you may write to with `--prefix` (PREFIX=) or ENVKIT_HOME"),
-        )
-
-
-def _unusable(path: Path, problem: OSError) -> Error:
-    return Error(
-        _("cannot use {path}: {reason}").format(
-            path=problem.filename or path, reason=problem.strerror or problem
-        ),
-        _("choose a folder you may write to with `--prefix` (PREFIX=) or ENVKIT_HOME"),
-    )
+        number = errno.EROFS if os.statvfs(parent).f_flag & os.ST_RDONLY else errno.EACCES
+        raise cannot_write(parent, OSError(number, os.strerror(number)))

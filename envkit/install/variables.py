@@ -23,7 +23,7 @@ _STACK = re.compile(r"CONDA_(PREFIX|STACKED)_\d+\Z")
 _OF_THE_SHELL = ("_", "SHLVL", "PWD", "OLDPWD", "BASH_ENV", "ENV")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _UNSET = "***unset***"  # conda/core/prefix_data.py: a variable that an environment hides
-_SOURCE_ALL = 'exec 3>&1 1>&2; for script; do . "$script"; done; set -- ; exec "$ENVKIT_ENV" -0 >&3'
+_SOURCE_ALL = 'exec 3>&1 1>&2; for _envkit; do . "$_envkit"; done; exec "$ENVKIT_ENV" -0 >&3'
 
 
 def settings(environment: Environment) -> dict[str, str | None]:

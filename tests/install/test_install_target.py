@@ -80,7 +80,7 @@ def test_nested_environments(channel, installer):
 @pytest.mark.parametrize("prefix", ["/proc/envkit/x", "{tmp}/file/x"])
 def test_a_parent_that_cannot_be(channel, installer, tmp_path, prefix):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Error, match="cannot use") as caught:
+    with pytest.raises(Error, match="cannot write") as caught:
         installer(channel.lock(), Path(prefix.format(tmp=tmp_path)))
     assert caught.value.code == 3
     assert caught.value.hint
