@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -249,32 +251,31 @@ def _client(patience: Patience) -> httpx.Client:
 
 def _certificates() -> ssl.SSLContext:
     """The system's certificates and certifi's; where a variable names a file or folder, that alone."""
-    named = next(
-        (
-            (name, value)
-            for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-            if (value := os.environ.get(name))
-        ),
-        None,
-    )
-    if named is None:
-        import certifi
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        if value := os.environ.get(name):
+            try:
+                return _certificates_in(value)
+            except OSError as problem:
+                raise InputError(
+                    _("{name}={value} holds no usable certificates: {reason}").format(
+                        name=name, value=value, reason=problem
+                    ),
+                    _("name a file of certificates in PEM form, or unset {name}").format(name=name),
+                ) from None
+    return _certificates_in(None)
 
+
+@cache
+def _certificates_in(place: str | None) -> ssl.SSLContext:
+    import certifi
+
+    if place is None:
         context = ssl.create_default_context()
         context.load_verify_locations(cafile=certifi.where())
         return context
-    name, value = named
-    try:
-        if os.path.isdir(value):  # noqa: PTH112 - a variable's value, not a path of ours
-            return ssl.create_default_context(capath=value)
-        return ssl.create_default_context(cafile=value)
-    except OSError as problem:
-        raise InputError(
-            _("{name}={value} holds no usable certificates: {reason}").format(
-                name=name, value=value, reason=problem
-            ),
-            _("name a file of certificates in PEM form, or unset {name}").format(name=name),
-        ) from None
+    if Path(place).is_dir():
+        return ssl.create_default_context(capath=place)
+    return ssl.create_default_context(cafile=place)
 
 
 def _proxied(host: str) -> bool:
