@@ -218,14 +218,21 @@ def _capability(gpu: Gpu) -> tuple[int, int] | None:
 
 
 def _beyond_toolkit(device: tuple[int, int], cuda: str) -> bool:
-    """Whether a toolkit of this version could not make code for the device (PTX left aside)."""
-    for row in _table("compute_capability.yaml")["architectures"]:
-        if any(numbers(capability) == device for capability in row["cc"]):
-            first, last = row["first_toolkit"], row["last_toolkit"]
-            return bool(
-                (first and numbers(cuda) < numbers(first)) or (last and numbers(cuda) > numbers(last))
-            )
-    return False
+    """Whether a toolkit of this version could not make code for the device (PTX left aside).
+
+    A device the table does not have is taken for the nearest one before it.
+    """
+    architectures = [
+        (numbers(capability), row)
+        for row in _table("compute_capability.yaml")["architectures"]
+        for capability in row["cc"]
+    ]
+    before = [(capability, row) for capability, row in architectures if capability <= device]
+    if not before:
+        return True
+    _capability_there, row = max(before, key=lambda pair: pair[0])
+    first, last = row["first_toolkit"], row["last_toolkit"]
+    return bool((first and numbers(cuda) < numbers(first)) or (last and numbers(cuda) > numbers(last)))
 
 
 def _rows() -> list[dict[str, Any]]:
