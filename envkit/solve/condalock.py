@@ -74,7 +74,7 @@ class Request:
         """The solved packages of `platform` as entries of the lock, each with its category."""
         from conda_lock.lockfile import apply_categories
 
-        planned = {package.name: _entry(package, platform) for package in solved}
+        planned = {package.name: _entry(package, platform, self._parsed.channels) for package in solved}
         apply_categories(requested=self._wanted(platform, "conda"), planned=planned, mapping_url=self._names)
         return planned
 
@@ -205,8 +205,9 @@ def _build_string(package: VirtualPackage) -> str:
     return "" if package.build == "0" else package.build
 
 
-def _entry(package: Solved, platform: str) -> LockedDependency:
+def _entry(package: Solved, platform: str, channels: list[Any]) -> LockedDependency:
     from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
+    from conda_lock.models.channel import normalize_url_with_placeholders
 
     if package.sha256 is None:
         raise Findings(
@@ -219,7 +220,8 @@ def _entry(package: Solved, platform: str) -> LockedDependency:
         manager="conda",
         platform=platform,
         dependencies=_merged_depends(package.depends),
-        url=package.url,
+        # A token in a channel's URL goes into the lock as the name of its environment variable.
+        url=normalize_url_with_placeholders(package.url, channels=channels),
         hash=HashModel(md5=package.md5 or "", sha256=package.sha256),
     )
 
