@@ -95,9 +95,12 @@ class Channel:
         file = self.root / subdir / f"{stem}.conda"
         file.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr("metadata.json", '{"conda_pkg_format_version": 2}')
-            archive.writestr(f"pkg-{stem}.tar.zst", _zst(payload))
-            archive.writestr(f"info-{stem}.tar.zst", _zst(_tar(info)))
+            for member, raw in (
+                ("metadata.json", b'{"conda_pkg_format_version": 2}'),
+                (f"pkg-{stem}.tar.zst", _zst(payload)),
+                (f"info-{stem}.tar.zst", _zst(_tar(info))),
+            ):
+                archive.writestr(zipfile.ZipInfo(member), raw)  # dated 1980: the same bytes every time
         raw = file.read_bytes()
         package = Package(
             name=name, version=version, manager="conda", platform=PLATFORM, url=file.as_uri(),
@@ -211,8 +214,8 @@ def channel(tmp_path: Path) -> Channel:
 class Installer:
     """`install` with the arguments that most tests do not care about."""
 
-    def __init__(self, folder: Path) -> None:
-        self.cache = folder / "cache"
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.cache = cache
         self.prefix = folder / "envs" / "tiny"
         self.notes: list[str] = []
 
@@ -262,13 +265,19 @@ def tree_hash() -> Callable[[Path], str]:
     return _tree_hash
 
 
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all tests: the packages are the same bytes in each."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
+def installer(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Installer:
     """An installer into `<tmp_path>/envs/tiny`, with a home of its own."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("ENVKIT_HOME", str(tmp_path))
     monkeypatch.delenv("ENVKIT_CACHE", raising=False)
-    return Installer(tmp_path)
+    return Installer(tmp_path, shared_cache)
 
 
 @pytest.fixture

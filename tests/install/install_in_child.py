@@ -20,8 +20,8 @@ class Printer(Observer):
 
 def main() -> int:
     lock, prefix, cache = pickle.loads(Path(sys.argv[1]).read_bytes())
-    print("begin", flush=True)
     try:
+        print("begin", flush=True)
         install(
             lock, prefix, name="tiny", variant=None, routes=fetch.routes("official"), cache=cache,
             observer=Printer(),

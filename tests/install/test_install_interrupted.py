@@ -42,14 +42,14 @@ def test_killed_at_any_moment_then_run_again(channel, installer, tree_hash, cold
     new = tree_hash(installer.prefix)
     draw = random.Random(2)
     seen = set()
-    for moment in range(8):
+    for moment in range(6):
         shutil.rmtree(installer.prefix)
         if cold:
             shutil.rmtree(installer.cache)
         else:
             installer(old_lock)
         process = start(installer.command(lock))
-        time.sleep(whole * (moment + draw.random()) / 8)
+        time.sleep(whole * (moment + draw.random()) / 6)
         process.kill()
         process.communicate()
         found = tree_hash(installer.prefix) if installer.prefix.exists() else None

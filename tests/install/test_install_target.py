@@ -86,11 +86,12 @@ def test_a_parent_that_cannot_be(channel, installer, tmp_path, prefix):
     assert caught.value.hint
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_parent_without_permission(channel, installer):
     installer.prefix.parent.mkdir(parents=True)
     installer.prefix.parent.chmod(0o500)
-    with pytest.raises(Error, match="cannot write"):
+    if os.access(installer.prefix.parent, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    with pytest.raises(Error, match="Permission denied"):
         installer(channel.lock())
 
 
