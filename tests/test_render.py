@@ -55,14 +55,18 @@ def test_the_committed_file_is_what_render_gives(name: str) -> None:
         (
             "py39-pt113-cu117",
             ("pytorch", "nvidia", "conda-forge"),
-            ["python=3.9", "pytorch=1.13.*=*cuda11.7*", "pytorch-cuda=11.7", "pip", "torchvision"]
-            + ["mkl<2024.1", "numpy<2", "libcusparse<12", "libcurand<10.3.9"],
+            [
+                *("python=3.9", "pytorch=1.13.*=*cuda11.7*", "pytorch-cuda=11.7", "pip", "torchvision"),
+                *("mkl<2024.1", "numpy<2", "libcusparse<12", "libcurand<10.3.9"),
+            ],
         ),
         (
             "py311-torch",
             ("pytorch", "nvidia", "conda-forge"),
-            ["python=3.11", "pytorch >=2.0 *cuda11.8*", "pytorch-cuda=11.8", "pip", "torchvision"]
-            + ["torchaudio", "jupyterlab", "ipykernel", "mkl<2024.1", "numpy<2", "libcurand<10.3.9"],
+            [
+                *("python=3.11", "pytorch >=2.0 *cuda11.8*", "pytorch-cuda=11.8", "pip", "torchvision"),
+                *("torchaudio", "jupyterlab", "ipykernel", "mkl<2024.1", "numpy<2", "libcurand<10.3.9"),
+            ],
         ),
     ],
 )

@@ -7,6 +7,7 @@ from envkit.matrix.choose import Choice, choose
 from envkit.matrix.hardware import Answer, Verdict, judge
 from envkit.matrix.layout import Matrix
 from envkit.matrix.reader import read_matrix
+from envkit.matrix.requirements import pip_requirements
 from envkit.matrix.root import find_root
 from envkit.matrix.select import select
 
@@ -19,6 +20,7 @@ __all__ = [
     "choose",
     "find_root",
     "judge",
+    "pip_requirements",
     "read_matrix",
     "select",
 ]

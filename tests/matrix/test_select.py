@@ -140,24 +140,11 @@ def shipped_once() -> Matrix:
     return read_matrix(MATRIX)
 
 
-words = st.one_of(
-    st.none(),
-    st.sampled_from(
-        ["3.11", "3.9", "3.12", "py310", "11.8", "cu126", "12.1", "cpu", "auto", "2.3", "<=2.5.1", ">=2,<2.4"]
-        + [
-            "pytorch",
-            "conda-forge",
-            "wheels",
-            "pip",
-            "1.13",
-            "2.12.0",
-            "py311-cu118+vision",
-            "py312-cu126",
-            "",
-        ]
-    ),
-    st.text(max_size=12),
+PLAUSIBLE = (
+    *("3.11", "3.9", "3.12", "py310", "11.8", "cu126", "12.1", "cpu", "auto", "2.3", "1.13", "2.12.0"),
+    *("<=2.5.1", ">=2,<2.4", "pytorch", "conda-forge", "wheels", "pip", "py311-cu118+vision", "py312-cu126"),
 )
+words = st.one_of(st.none(), st.sampled_from(PLAUSIBLE), st.text(max_size=12))
 extras = st.one_of(
     st.none(),
     st.lists(st.one_of(st.sampled_from(["vision", "notebook", "train"]), st.text(max_size=5))).map(tuple),
