@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envkit.fetch.client import auth_for
 from envkit.fetch.disk import require_room, writing
 from envkit.fetch.redirects import refused_redirect
-from envkit.fetch.session import Session, Stopped, auth_for
+from envkit.fetch.session import Session, Stopped
 from envkit.fetch.wanted import Candidate, Failed, Rejected, Served, Wanted
 from envkit.messages import _
 from envkit.progress import Observer
@@ -117,7 +118,9 @@ class Request:
             headers["Range"] = f"bytes={offset}-"
         for _hop in range(_MOST_REDIRECTS + 1):
             url = trail[-1]
-            with self.session.client.stream("GET", url, headers=headers, auth=auth_for(url)) as response:
+            with self.session.client.stream(
+                "GET", url, headers=headers, auth=auth_for(url), timeout=self.session.timeout(url)
+            ) as response:
                 self.session.answered(self.candidate.url)
                 if not response.has_redirect_location:
                     self._refuse_range(response, offset)

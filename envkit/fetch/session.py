@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import netrc
-import os
 import socket
-import ssl
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-from envkit import __version__
-from envkit.errors import InputError
+from envkit.fetch.client import auth_for, make_client, proxied
 from envkit.fetch.failures import Attempt, host_of
 from envkit.fetch.urls import shown
 from envkit.messages import _
@@ -40,13 +34,15 @@ class Patience:
     """How long to wait, in seconds, and how hard to press.
 
     There is no limit on the time of a whole download: `stall` is the time without a single byte.
-    `connect` is for each try; two tries at every host, all hosts at once after the first failure, stay
-    within about ten seconds. `per_host` is kind to campus mirrors. `rounds` counts the passes over all
-    hosts without any progress, `pause` is the time before the second of them, `longest_wait` the longest
-    Retry-After that is waited for.
+    `connect` is for a host not heard of yet: two tries at every host, all hosts at once after the first
+    failure, stay within ten seconds. `reconnect` is for one that has answered before. `per_host` is the
+    number of connections, kind to campus mirrors. `rounds` counts the passes over all hosts without any
+    progress, `pause` is the time before the second of them, `longest_wait` the longest Retry-After that
+    is waited for.
     """
 
-    connect: float = 4.0
+    connect: float = 3.0
+    reconnect: float = 10.0
     stall: float = 30.0
     per_host: int = 3
     rounds: int = 3
@@ -60,6 +56,7 @@ class _Host:
 
     slots: threading.BoundedSemaphore
     answered: bool = False
+    suspect: bool = False
     failures: list[Attempt] = field(default_factory=list)
 
     @property
@@ -83,7 +80,7 @@ class Session:
         """The HTTP client, made on first use."""
         with self._lock:
             if self._client is None:
-                self._client = _client(self.patience)
+                self._client = make_client()
             return self._client
 
     def close(self) -> None:
@@ -121,6 +118,22 @@ class Session:
     def has_answered(self, url: str) -> bool:
         """Whether the host of `url` ever answered in this run."""
         return self._host(url).answered
+
+    def suspect(self, url: str) -> bool:
+        """Whether the host of `url` gave wrong bytes in this run: it is asked last from then on."""
+        return self._host(url).suspect
+
+    def gave_wrong_bytes(self, url: str) -> None:
+        """The host of `url` gave a file that is not the right one."""
+        self._host(url).suspect = True
+
+    def timeout(self, url: str) -> httpx.Timeout:
+        """How long one request may wait."""
+        import httpx
+
+        patience = self.patience
+        connect = patience.reconnect if self.has_answered(url) else patience.connect
+        return httpx.Timeout(patience.stall, connect=connect, pool=None)
 
     def failed(self, url: str, attempt: Attempt) -> None:
         """The host of `url` could not be reached."""
@@ -164,7 +177,7 @@ class Session:
         """
         parts = urlsplit(url)
         host = parts.hostname or ""
-        if self._host(url).answered or _proxied(host):
+        if self._host(url).answered or proxied(host):
             return None
         outcome: list[OSError] = []
         done = threading.Event()
@@ -208,80 +221,3 @@ class Session:
 def timed_out(url: str, host: str) -> Attempt:
     """The failure of a host that did not answer in time."""
     return Attempt(host=host, url=shown(url), kind="timeout", detail=_("no answer in time"))
-
-
-def auth_for(url: str) -> httpx.Auth | None:
-    """The credentials for one request: those in the URL, else the host's entry in ~/.netrc, else none.
-
-    Asked anew for every redirect, so that credentials go to their own host alone.
-    """
-    import httpx
-
-    parts = urlsplit(url)
-    if parts.username:
-        return httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
-    try:
-        return httpx.NetRCAuth(os.environ.get("NETRC"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, netrc.NetrcParseError) as problem:
-        raise InputError(
-            _("~/.netrc cannot be used: {reason}").format(reason=problem),
-            _("correct it, or set NETRC=/dev/null to do without"),
-        ) from None
-
-
-def _client(patience: Patience) -> httpx.Client:
-    import httpx
-
-    try:
-        return httpx.Client(
-            verify=_certificates(),
-            headers={"User-Agent": f"envkit/{__version__}"},
-            follow_redirects=False,
-            timeout=httpx.Timeout(patience.stall, connect=patience.connect, pool=None),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
-        )
-    except (ImportError, ValueError, httpx.InvalidURL) as problem:
-        raise InputError(
-            _("the proxy settings cannot be used: {reason}").format(reason=problem),
-            _("HTTPS_PROXY, HTTP_PROXY and ALL_PROXY look like http://host:port"),
-        ) from None
-
-
-def _certificates() -> ssl.SSLContext:
-    """The system's certificates and certifi's; where a variable names a file or folder, that alone."""
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        if value := os.environ.get(name):
-            try:
-                return _certificates_in(value)
-            except OSError as problem:
-                raise InputError(
-                    _("{name}={value} holds no usable certificates: {reason}").format(
-                        name=name, value=value, reason=problem
-                    ),
-                    _("name a file of certificates in PEM form, or unset {name}").format(name=name),
-                ) from None
-    return _certificates_in(None)
-
-
-@cache
-def _certificates_in(place: str | None) -> ssl.SSLContext:
-    import certifi
-
-    if place is None:
-        context = ssl.create_default_context()
-        context.load_verify_locations(cafile=certifi.where())
-        return context
-    if Path(place).is_dir():
-        return ssl.create_default_context(capath=place)
-    return ssl.create_default_context(cafile=place)
-
-
-def _proxied(host: str) -> bool:
-    import urllib.request
-
-    proxies = urllib.request.getproxies()
-    return any(scheme in proxies for scheme in ("http", "https", "all")) and not (
-        urllib.request.proxy_bypass(host)
-    )

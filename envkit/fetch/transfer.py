@@ -24,6 +24,8 @@ _THIS_URL = frozenset({"missing", "page", "content", "redirect", "absent"})
 """Failures that say something of one URL only; the host may have the file in another form."""
 _FOR_NOW = frozenset({"busy", "server", "stalled", "cut"})
 """Failures that may be gone in a moment. Any other is the host's last word on this file."""
+_WRONG_BYTES = frozenset({"page", "size", "sha256"})
+"""Failures after which the host is asked last, for every other file of the run."""
 
 
 def fetch(
@@ -56,11 +58,13 @@ class _Fetch:
     observer: Observer
     task: str | None
     stop: threading.Event | None
+    order: tuple[Candidate, ...] = ()
     attempts: list[Attempt] = field(default_factory=list)
 
     def run(self) -> Served:
         patience = self.session.patience
-        pending = list(self.wanted.candidates)
+        pending = sorted(self.wanted.candidates, key=lambda candidate: self.session.suspect(candidate.url))
+        self.order = tuple(pending)
         idle = 0
         while pending and idle < patience.rounds and len(self.attempts) < _MOST_ATTEMPTS:
             outcome = self._round(pending)
@@ -123,6 +127,8 @@ class _Fetch:
         """Who may be asked again: another form at the same host, the host in the next round, or neither."""
         if attempt.connection:
             self.session.triage([other.url for other in pending])
+        if attempt.kind in _WRONG_BYTES:
+            self.session.gave_wrong_bytes(candidate.url)
         if attempt.kind in _THIS_URL:
             pending.remove(candidate)
             return
@@ -141,10 +147,9 @@ class _Fetch:
         pending: Sequence[Candidate],
         left_out: set[str],
     ) -> None:
-        position = self.wanted.candidates.index(candidate)
         following = [
             other
-            for other in self.wanted.candidates[position + 1 :]
+            for other in self.order[self.order.index(candidate) + 1 :]
             if other in pending and other.host not in left_out
         ]
         upcoming = following[0].host if following else pending[0].host if pending else None

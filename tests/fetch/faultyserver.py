@@ -86,6 +86,7 @@ class Server:
 class _Handler(BaseHTTPRequestHandler):
     owner: Server
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_args: object) -> None:
         pass

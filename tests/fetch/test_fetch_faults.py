@@ -128,8 +128,7 @@ INDEX_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("subdir", ["linux-64", "noarch"])
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("count", "subdir"), [(1, "linux-64"), (1, "noarch"), (2, "linux-64")])
 @pytest.mark.parametrize("name", INDEX_FAULTS)
 def test_an_index_comes_from_the_next_mirror(
     name: str, count: int, subdir: str, serve: Callable[..., Server], tmp_path: Path, notes: Notes
@@ -171,6 +170,18 @@ def test_no_sharded_index_is_ever_asked_for(serve: Callable[..., Server], tmp_pa
     server = serve(HEALTHY)
     repodata("conda-forge", "noarch", routes=impatient(server.url), cache=tmp_path)
     assert [path for _verb, path, _headers in server.log] == ["conda-forge/noarch/repodata.json.zst"]
+
+
+def test_a_mirror_that_gave_wrong_bytes_is_asked_last_from_then_on(
+    serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    faulty, healthy = serve(HEALTHY), serve(HEALTHY)
+    faulty.faults[f"conda-forge/noarch/{FOO.file}"] = Fault(flip=True)
+    chosen = impatient(faulty.url, healthy.url)
+    for package in (FOO, BZ2):
+        archives([package.locked()], routes=chosen, cache=tmp_path)
+    assert len(faulty.log) == 1
+    assert len(healthy.log) == 2
 
 
 def test_a_refusing_mirror_is_asked_once_for_the_index(

@@ -340,7 +340,7 @@ def test_a_second_process_waits_and_says_so(serve: Callable[..., Server], tmp_pa
     with store.lock(FOO.stem, Notes(), threading.Event()):
         waiting = process(server, tmp_path, FOO)
         with pytest.raises(subprocess.TimeoutExpired):
-            waiting.communicate(timeout=2.5)
+            waiting.communicate(timeout=1.8)
         assert server.log == []
     said, _err = waiting.communicate(timeout=30)
     assert waiting.returncode == 0

@@ -339,7 +339,7 @@ def test_ctrl_c_leaves_only_partial_files(serve: Callable[..., Server], tmp_path
         .replace(
             "try:",
             "from envkit.fetch import Patience\n"
-            "def patient(url): return impatient(url, patience=Patience(stall=2.0))\n"
+            "def patient(url): return impatient(url, patience=Patience(stall=1.0))\n"
             "try:",
         )
         .replace("print(problem.message)", "print('interrupted')")
