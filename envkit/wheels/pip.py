@@ -130,9 +130,13 @@ def run(arguments: Sequence[str], *, heard: Callable[[str], None] | None = None)
     """
     # pip's own five retries of fifteen seconds for each package would keep a user waiting for minutes.
     environment = {"PIP_RETRIES": "2", **os.environ, "PIP_USER": "0", "PYTHONSAFEPATH": "1"}
-    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0"}
+    environment |= {
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_REQUIRE_VIRTUALENV": "0",
+        "PIP_PROGRESS_BAR": "off",
+    }
     lines: list[str] = []
-    full = [*command(), *arguments, "--no-input", "--no-color", "--progress-bar", "off"]
+    full = [*command(), *arguments, "--no-input", "--no-color"]
     process = subprocess.Popen(
         full,
         stdin=subprocess.DEVNULL,

@@ -24,15 +24,11 @@ from envkit.wheels.writer import PREFIX_PLACEHOLDER, Index, PackageWriter
 
 __all__ = ["Contents", "contents", "python_abi_index", "python_stem"]
 
-_DEBIAN = (
-    (
-        "site.py",
-        'is_virtual_environment = sys.base_prefix != sys.prefix or hasattr(sys, "real_prefix")',
-        "is_virtual_environment = True",
-    ),
-    ("sysconfig.py", "prefix_scheme = 'posix_local'", "prefix_scheme = 'posix_prefix'"),
-)
-"""Debian's changes send packages to dist-packages below local/; undone: (file, its text, ours)."""
+_DEBIAN_SCHEME = (b"prefix_scheme = 'posix_local'", b"prefix_scheme = 'posix_prefix'")
+"""Debian's sysconfig sends packages to local/lib/python3.11/dist-packages; its text, and the usual one."""
+
+_DEBIAN_PATH = "lib/python3/dist-packages/envkit.pth"
+"""Debian's `site`, frozen into the executable, knows no site-packages; it reads `.pth` files here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +85,9 @@ class Contents:
                 package.add(target, [raw], len(raw), executable=True)
             else:
                 self._write_text(package, target)
+        if self.interpreter.debian:
+            path_file = _path_file(self.interpreter)
+            package.add(_DEBIAN_PATH, [path_file], len(path_file))
         for name, content in _licences(self.interpreter):
             package.info(f"licenses/{name}", content)
         package.info("about.json", _about(self.interpreter))
@@ -96,8 +95,8 @@ class Contents:
     def _write_text(self, package: PackageWriter, target: str) -> None:
         source = self.files[target]
         raw = source.read_bytes()
-        if self.interpreter.debian:
-            raw = _undo_debian(source.name, target, raw)
+        if self.interpreter.debian and target == f"lib/python{self.interpreter.minor}/sysconfig.py":
+            raw = _usual_scheme(raw)
         moved = _with_placeholder(raw, self.interpreter)
         executable = bool(source.stat().st_mode & 0o111)
         package.add(target, [moved], len(moved), executable=executable, prefix=moved != raw)
@@ -178,19 +177,20 @@ def _with_placeholder(raw: bytes, interpreter: Interpreter) -> bytes:
     return re.sub(own, PREFIX_PLACEHOLDER.encode(), raw)
 
 
-def _undo_debian(name: str, target: str, raw: bytes) -> bytes:
-    for file, old, new in _DEBIAN:
-        if name != file or not PurePosixPath(target).parent.name.startswith("python3"):
-            continue
-        if old.encode() not in raw:
-            raise Error(
-                _("this Python was changed by its distribution in a way not known here ({file})").format(
-                    file=target
-                ),
-                _("run envkit with another Python interpreter"),
-            )
-        raw = raw.replace(old.encode(), new.encode())
-    return raw
+def _usual_scheme(raw: bytes) -> bytes:
+    """Debian's sysconfig.py with packages where everyone else has them."""
+    theirs, usual = _DEBIAN_SCHEME
+    if theirs not in raw:
+        raise Error(
+            _("this Python was changed by its distribution in a way not known here (sysconfig.py)"),
+            _("run envkit with another Python interpreter"),
+        )
+    return raw.replace(theirs, usual)
+
+
+def _path_file(interpreter: Interpreter) -> bytes:
+    folder = f"lib/python{interpreter.minor}/site-packages"
+    return f"import site, sys; site.addsitedir(sys.prefix + '/{folder}')\n".encode()
 
 
 def _licences(interpreter: Interpreter) -> Iterator[tuple[str, bytes]]:
