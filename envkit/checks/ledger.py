@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from envkit.checks.definition import CheckInfo, Context, Data, Verdict, fail, skip
 from envkit.checks.ending import tell
@@ -17,11 +17,12 @@ _PASSED = (Status.OK, Status.WARN)
 
 
 class Ledger:
-    """Turns outcomes into Checks, one for each check of a selection."""
+    """Turns outcomes into Checks, one for each check of a selection; `entered` is called for each."""
 
-    def __init__(self, target: Target, infos: Sequence[CheckInfo]) -> None:
+    def __init__(self, target: Target, infos: Sequence[CheckInfo], entered: Callable[[], None]) -> None:
         self._target = target
         self._infos = tuple(infos)
+        self._entered = entered
         self._facts: dict[str, Data] = {}
         self._checks: dict[str, Check] = {}
 
@@ -110,3 +111,4 @@ class Ledger:
             data=data or {},
             seconds=round(seconds, 3),
         )
+        self._entered()

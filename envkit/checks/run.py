@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -53,12 +53,12 @@ def validate(
     selection = choose(catalogue, quick=quick, only=only, skip=skip)
     variables, trouble = (dict(env), "") if env is not None else target.variables()
     before = leftovers.shared_memory()
-    ledger = Ledger(target, selection.run)
+    ledger = Ledger(target, selection.run, entered=lambda: observer.advance(_("checks")))
     with _folder() as folder:
         seat = Seat(python=target.python, variables=variables, folder=folder)
         observer.start(_("checks"), total=len(selection.run), unit=_("checks"))
         try:
-            _run(selection.run, ledger, seat, observer)
+            _run(selection.run, ledger, seat)
         finally:
             seat.groups.end_all()
             leftovers.clear(before, seat.token, seat.owned)
@@ -69,47 +69,33 @@ def validate(
     return Report(subject=target.subject, checks=shown, seconds=round(time.monotonic() - since, 3))
 
 
-def _run(infos: Sequence[CheckInfo], ledger: Ledger, seat: Seat, observer: Observer) -> None:
-    def enter(mine: Sequence[CheckInfo], run: Callable[[], Outcome]) -> None:
-        ledger.judge(mine, run())
-        observer.advance(_("checks"), len(mine))
-
+def _run(infos: Sequence[CheckInfo], ledger: Ledger, seat: Seat) -> None:
     with Interpreter(seat) as interpreter:
         started = interpreter.start()
         for where in (Where.BARE, Where.HERE, Where.WARM):
             for job, mine in _jobs(infos, where):
-                mine = [info for info in mine if not ledger.spare(info)]
-                if not mine:
-                    continue
-                if started.ended_well:
-                    enter(mine, lambda job=job: interpreter.run(job))  # type: ignore[misc]
-                else:
-                    enter(mine, lambda: started)
-    _run_fresh(list(_jobs(infos, Where.FRESH)), ledger, seat, observer)
+                left = [info for info in mine if not ledger.spare(info)]
+                if left:
+                    ledger.judge(left, interpreter.run(job) if started.ended_well else started)
+    _run_fresh(list(_jobs(infos, Where.FRESH)), ledger, seat)
 
 
-def _run_fresh(
-    waiting: list[tuple[Job, list[CheckInfo]]], ledger: Ledger, seat: Seat, observer: Observer
-) -> None:
+def _run_fresh(waiting: list[tuple[Job, list[CheckInfo]]], ledger: Ledger, seat: Seat) -> None:
     """Run each job as soon as what it needs is decided, a few at a time."""
     running: dict[Future[Outcome], list[CheckInfo]] = {}
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="check") as pool:
         try:
             while waiting or running:
                 for job, mine in list(waiting):
-                    if not all(ledger.ready(info) for info in mine[:1]):
+                    if not ledger.ready(mine[0]):
                         continue
                     waiting.remove((job, mine))
                     left = [info for info in mine if not ledger.spare(info)]
                     if left:
                         running[pool.submit(run_fresh, seat, job)] = left
-                if not running:
-                    continue
-                finished, _unfinished = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    mine = running.pop(future)
-                    ledger.judge(mine, future.result())
-                    observer.advance(_("checks"), len(mine))
+                if running:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        ledger.judge(running.pop(future), future.result())
         except BaseException:
             # The threads wait for their processes: those must end first, or this would take their limits.
             seat.groups.end_all()

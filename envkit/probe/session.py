@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import json
 import os
+import resource
 import sys
 import threading
 from typing import Any, Callable, Dict
@@ -35,6 +36,7 @@ def main(argument: str) -> None:
     control = json.loads(argument)
     channel = Channel(control["fd"])
     _die_with_parent()
+    _leave_no_core()
     channel.send(
         "hello",
         version=list(sys.version_info[:3]),
@@ -131,6 +133,12 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
     except Exception:  # a Python without ctypes, or a system without prctl: only the safety net is missing
         pass
+
+
+def _leave_no_core() -> None:
+    """A crash here is a result; a core file in the user's folder would only be in the way."""
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _be_the_first_to_go() -> None:
