@@ -39,8 +39,13 @@ def read_environment(name_or_prefix: str) -> Environment:
     """
     prefix = locate(name_or_prefix)
     try:
+        written = marker.read(prefix)
+        if written is not None:
+            return Environment(
+                name=written.name, prefix=prefix, asked=written.variant, lock_sha256=written.lock_sha256
+            )
         if is_environment(prefix):
-            return _described(prefix)
+            return Environment(name=prefix.name, prefix=prefix)
         half_made = (prefix / "conda-meta").is_dir() or (not prefix.exists() and bool(left_behind(prefix)))
     except OSError as problem:
         raise Error(
@@ -78,15 +83,6 @@ def is_current(environment: Environment, lock: Lock) -> bool:
         return True
     installed = {_normal(path.name.split("-", 1)[0]) for path in distributions(environment.prefix)}
     return installed.issuperset(_normal(package.name) for package in wanted.pip)
-
-
-def _described(prefix: Path) -> Environment:
-    written = marker.read(prefix)
-    if written is None:
-        return Environment(name=prefix.name, prefix=prefix)
-    return Environment(
-        name=written.name, prefix=prefix, asked=written.variant, lock_sha256=written.lock_sha256
-    )
 
 
 def _normal(distribution: str) -> str:

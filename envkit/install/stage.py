@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,13 @@ class Stage:
 def staged(prefix: Path, observer: Observer) -> Iterator[Stage]:
     """A new staging folder for `prefix`, removed at the end, whatever happened. Needs the prefix's lock."""
     stage = Stage(folder=prefix.parent / f".{prefix.name}.envkit-stage-{os.getpid()}")
+    owner = {"schema": _SCHEMA, "prefix": str(prefix), **_identity(os.getpid())}
+    try:
+        stage.folder.mkdir(mode=0o700)
+    except OSError as problem:
+        raise cannot_write(prefix.parent, problem) from None
     try:
         try:
-            stage.folder.mkdir(mode=0o700)
-            owner = {"schema": _SCHEMA, "prefix": str(prefix), **_identity(os.getpid())}
             (stage.folder / _OWNER).write_text(json.dumps(owner, sort_keys=True) + "\n", encoding="utf-8")
         except OSError as problem:
             raise cannot_write(prefix.parent, problem) from None
@@ -99,7 +103,7 @@ def remove_tree(folder: Path) -> bool:
     """
     until = time.monotonic() + _PATIENCE_S
     while True:
-        shutil.rmtree(folder, onerror=_make_writable)
+        shutil.rmtree(folder, onerror=partial(_make_writable, folder))
         if not folder.exists():
             return True
         if time.monotonic() > until:
@@ -107,11 +111,11 @@ def remove_tree(folder: Path) -> bool:
         time.sleep(0.05)
 
 
-def _make_writable(function: Callable[..., Any], path: str, _problem: object) -> None:
-    """rmtree's error hook: allow what a read-only folder forbade, and do it once more."""
+def _make_writable(top: Path, function: Callable[..., Any], path: str, _problem: object) -> None:
+    """rmtree's error hook: allow what a read-only folder at or below `top` forbade, and do it once more."""
     with suppress(OSError):
         for place in (Path(path).parent, Path(path)):
-            if stat.S_ISDIR(place.lstat().st_mode):
+            if place.is_relative_to(top) and stat.S_ISDIR(place.lstat().st_mode):
                 place.chmod(0o700)
         if function in (os.unlink, os.rmdir):
             function(path)

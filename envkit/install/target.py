@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from envkit import paths
-from envkit.errors import InputError
+from envkit.errors import Error, InputError
 from envkit.install import marker
 from envkit.install.space import cannot_write
 from envkit.messages import _
@@ -45,8 +45,16 @@ def normal(prefix: Path) -> Path:
 
 
 def is_environment(prefix: Path) -> bool:
-    """Whether conda, mamba or envkit finished making an environment at `prefix`."""
-    return marker.path(prefix).is_file() or (prefix / "conda-meta" / "history").is_file()
+    """Whether conda, mamba or envkit finished making an environment at `prefix`.
+
+    Where our own record is damaged the answer is no: it is to be installed again.
+    """
+    try:
+        if marker.read(prefix) is not None:
+            return True
+        return (prefix / "conda-meta" / "history").is_file()
+    except (Error, OSError):
+        return False
 
 
 def check_target(prefix: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envkit.errors import Error, InputError
-from envkit.install import is_current, names, read_environment, remove
+from envkit.install import is_current, is_environment, names, read_environment, remove
 
 
 def test_current_and_fast(environment, channel):
@@ -83,6 +83,8 @@ def test_a_damaged_marker(environment, text):
     with pytest.raises(Error, match="cannot be read") as caught:
         read_environment("tiny")
     assert "envkit install" in caught.value.hint
+    assert not is_environment(environment.prefix)
+    assert names() == ()
 
 
 def test_a_damaged_marker_can_be_installed_over(environment, channel, installer):

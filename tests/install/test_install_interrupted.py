@@ -183,6 +183,14 @@ def test_read_only_folders_of_an_old_environment_go_too(channel, installer):
     assert installer.beside() == []
 
 
+def test_a_folder_under_the_name_of_our_stage_is_not_ours(channel, installer):
+    stranger = installer.prefix.parent / f".tiny.envkit-stage-{os.getpid()}"
+    (stranger / "data").mkdir(parents=True)
+    with pytest.raises(Error, match="File exists"):
+        installer(channel.lock())
+    assert (stranger / "data").is_dir()
+
+
 def test_without_exchange_two_renames_do(channel, installer, monkeypatch):
     monkeypatch.setattr("envkit.install.commit.exchange", lambda one, other: False)
     installer(channel.lock())
