@@ -56,9 +56,10 @@ def _may_break(before: str, after: str) -> bool:
         return False
     if before == " ":
         return True
-    # No line starts with closing punctuation, in Chinese as in English.
-    closing = unicodedata.category(after) in ("Pe", "Pf", "Po")
-    return 2 in (_columns(before), _columns(after)) and not closing and before != "（"
+    # No line starts with closing punctuation or ends with an opening bracket, in Chinese as in English.
+    if unicodedata.category(after) in ("Pe", "Pf", "Po") or unicodedata.category(before) in ("Ps", "Pi"):
+        return False
+    return 2 in (_columns(before), _columns(after))
 
 
 def _columns(character: str) -> int:

@@ -177,6 +177,7 @@ class TestWithTorch:
         assert {check["status"] for check in report["checks"]} <= {"ok", "warn"}
         assert by_id(report)["loader.fork"]["data"]["workers"] == [0, 1]
 
+    @pytest.mark.slow
     def test_a_loader_meets_eight_megabytes(self, torch_python: Path, validate_in_child: Validate) -> None:
         report = validate_in_child(
             torch_python,

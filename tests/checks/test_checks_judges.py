@@ -223,7 +223,7 @@ CASES: list[tuple[str, Target, dict[str, Any], Status, str]] = [
     ("cuda.kernel", CUDA, {"results": [KERNEL]}, OK, "right on 1 GPU(s)"),
     ("cuda.kernel", CUDA, {"results": []}, FAIL, "torch sees no GPU"),
     ("cuda.kernel", CUDA, {"results": [KERNEL, {**KERNEL, "index": 1, "sum_right": False}]}, FAIL, "GPU 1"),
-    ("cuda.kernel", CUDA, {"results": [{**KERNEL, "worst_error": float("nan")}]}, FAIL, "GPU 0"),
+    ("cuda.kernel", CUDA, {"results": [{**KERNEL, "worst_error": None}]}, FAIL, "GPU 0"),
 ]
 
 

@@ -159,6 +159,11 @@ def _named(devices: list[Data]) -> str:
     return ", ".join(sorted({f"{device['name']} ({device['capability']})" for device in devices}))
 
 
+def _right(result: Data) -> bool:
+    worst = result["worst_error"]
+    return bool(result["sum_right"]) and worst is not None and worst < _WORST_ERROR
+
+
 @check(
     "cuda.kernel",
     job=_KERNEL,
@@ -173,11 +178,7 @@ def kernel(data: Data, context: Context) -> Verdict:
     results = data["results"]
     if not results:
         return fail(_("torch sees no GPU, though the driver does"), hint=remedy("no-device"))
-    wrong = [
-        result["index"]
-        for result in results
-        if not result["sum_right"] or not result["worst_error"] < _WORST_ERROR
-    ]
+    wrong = [result["index"] for result in results if not _right(result)]
     if wrong:
         return fail(
             _("wrong results on GPU {indices}").format(indices=", ".join(map(str, wrong))),
