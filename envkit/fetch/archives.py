@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
@@ -99,6 +100,7 @@ class _Run:
     unpacking: threading.Semaphore = field(
         default_factory=lambda: threading.Semaphore(max(1, len(os.sched_getaffinity(0))))
     )
+    counting: threading.Lock = field(default_factory=threading.Lock)
     served: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
 
@@ -127,6 +129,9 @@ class _Run:
 
     def _have(self, archive: _Archive) -> None:
         partial = self.downloads / f"{archive.sha256}.partial"
+        whole = self.downloads / f"{archive.sha256}{archive.ending}"
+        with writing(self.downloads), suppress(FileNotFoundError):
+            whole.rename(partial)  # a run was killed while it unpacked
         wanted = Wanted(
             name=archive.file,
             candidates=tuple(Candidate(url=url, magic=_MAGIC[archive.ending]) for url in archive.urls),
@@ -141,36 +146,36 @@ class _Run:
             task=self.bytes_task,
             stop=self.stop,
         )
-        path = served.path or partial
-        host = served.candidate.host
         with self.unpacking:
             if self.stop.is_set():
                 raise Stopped
-            self._unpack(archive, path, ours=path == partial)
-        self.served[host] += 1
-        self.received[host] += served.received
+            try:
+                self._unpack(archive, served.path or partial, partial, whole)
+            except Rejected as problem:
+                raise Error(
+                    _("{file} cannot be unpacked: {reason}").format(file=archive.file, reason=problem),
+                    _("the archive is what the lock names: ask who made the lock or the package"),
+                ) from None
+        with self.counting:
+            self.served[served.candidate.host] += 1
+            self.received[served.candidate.host] += served.received
 
-    def _unpack(self, archive: _Archive, path: Path, *, ours: bool) -> None:
-        """Unpack; rattler goes by the ending, so a download carries it for that moment."""
-        whole = path.with_name(f"{archive.sha256}{archive.ending}") if ours else path
+    def _unpack(self, archive: _Archive, path: Path, partial: Path, whole: Path) -> None:
+        """Unpack a file, or a download: that is removed, and has the ending that rattler goes by meanwhile."""
+        if path != partial:
+            self.store.add(archive.name, path, archive.sha256)
+            return
+        with writing(self.downloads):
+            partial.rename(whole)
         try:
-            with writing(self.downloads):
-                if ours:
-                    path.rename(whole)
             self.store.add(archive.name, whole, archive.sha256)
-        except Rejected as problem:
-            if ours:
-                whole.unlink(missing_ok=True)
-            raise Error(
-                _("{file} cannot be unpacked: {reason}").format(file=archive.file, reason=problem),
-                _("the archive is what the lock names: ask who made the lock or the package"),
-            ) from None
-        except BaseException:
-            if ours:
-                whole.rename(path)
+        except Rejected:
+            whole.unlink(missing_ok=True)
             raise
-        if ours:
-            whole.unlink()
+        except BaseException:
+            whole.rename(partial)
+            raise
+        whole.unlink()
 
     def summary(self) -> str:
         """Which host gave how much."""

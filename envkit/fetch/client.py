@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import netrc
 import os
 import ssl
@@ -44,6 +43,8 @@ def auth_for(url: str) -> httpx.Auth | None:
 
 def make_client() -> httpx.Client:
     """A client that leaves redirects and time-outs to its caller. Raises InputError for bad settings."""
+    import logging
+
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs URLs with their credentials

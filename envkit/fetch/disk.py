@@ -18,14 +18,14 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 def require_room(folder: Path, needed: int) -> None:
     """Raise Error, with the numbers, where the file system of `folder` has less than `needed` bytes free."""
-    if needed > (free := shutil.disk_usage(folder).free):
+    if needed > (free := _free(folder)):
         raise disk_full(folder, needed=needed, free=free)
 
 
 def disk_full(folder: Path, *, needed: int | None = None, free: int | None = None) -> Error:
     """The error for a file system without room; sizes in bytes."""
     if free is None:
-        free = shutil.disk_usage(folder).free
+        free = _free(folder)
     numbers = _("{free} MB free").format(free=free // 10**6)
     if needed is not None:
         numbers = _("{needed} MB needed, {numbers}").format(needed=-(-needed // 10**6), numbers=numbers)
@@ -47,3 +47,8 @@ def writing(folder: Path) -> Iterator[None]:
             _("cannot write to {folder}: {reason}").format(folder=folder, reason=problem.strerror or problem),
             _("make it writable, or put the cache elsewhere: ENVKIT_CACHE=/a/folder/of/yours"),
         ) from None
+
+
+def _free(folder: Path) -> int:
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    return shutil.disk_usage(existing).free

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import filelock
+from typing import TYPE_CHECKING
 
 from envkit.errors import Error
 from envkit.fetch.disk import writing
@@ -21,6 +20,9 @@ from envkit.fetch.wanted import Rejected
 from envkit.files import write_atomically
 from envkit.messages import _
 from envkit.progress import Observer
+
+if TYPE_CHECKING:  # it brings asyncio along: a twentieth of a second that a no-op need not pay
+    import filelock
 
 __all__ = ["Store", "package_cache"]
 
@@ -52,6 +54,8 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folders, for this user alone, and remove what a killed run left half unpacked."""
+        from filelock import Timeout
+
         with writing(self.folder):
             for folder in (self._seals, self._locks, self._unpacking):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +66,7 @@ class Store:
                 )
             self.folder.chmod(0o700)
             for left in tuple(self._unpacking.iterdir()):
-                with suppress(filelock.Timeout), self._lock_of(left.name).acquire(blocking=False):
+                with suppress(Timeout), self._lock_of(left.name).acquire(blocking=False):
                     _remove(left)
 
     def holds(self, name: str, sha256: str) -> bool:
@@ -78,15 +82,17 @@ class Store:
     @contextmanager
     def lock(self, name: str, observer: Observer, stop: threading.Event) -> Iterator[None]:
         """Keep other processes from the entry `name`; waits for one that has it, and says so."""
+        from filelock import Timeout
+
         lock = self._lock_of(name)
         try:
             lock.acquire(blocking=False)
-        except filelock.Timeout:
+        except Timeout:
             observer.note(_("waiting for another envkit process that fetches {name}").format(name=name))
             while not lock.is_locked:
                 if stop.is_set():
                     raise Stopped from None
-                with suppress(filelock.Timeout):
+                with suppress(Timeout):
                     lock.acquire(timeout=0.5, poll_interval=0.05)
         try:
             yield
@@ -123,7 +129,9 @@ class Store:
         return self.folder / f"{name}.lock"
 
     def _lock_of(self, name: str) -> filelock.FileLock:
-        return filelock.FileLock(self._locks / f"{name}.lock", mode=0o600)
+        from filelock import FileLock
+
+        return FileLock(self._locks / f"{name}.lock", mode=0o600)
 
     def _seal(self, name: str) -> dict[str, object]:
         try:

@@ -98,6 +98,18 @@ def test_wrong_bytes_of_an_earlier_run_are_no_mirrors_fault(
     assert ranges(server) == [f"bytes={len(left)}-", ""]
 
 
+def test_a_download_of_a_run_killed_while_unpacking_is_used(
+    serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = serve(HEALTHY)
+    leave_partial(tmp_path, FOO.content)
+    partial(tmp_path).rename(tmp_path / "downloads" / f"{FOO.sha256}.conda")
+    archives([FOO.locked()], routes=impatient(server.url), cache=tmp_path)
+    assert installed(tmp_path)
+    assert server.log == []
+    assert list((tmp_path / "downloads").iterdir()) == []
+
+
 def test_a_server_without_range_gives_the_whole_again(serve: Callable[..., Server], tmp_path: Path) -> None:
     server = serve(HEALTHY)
     server.faults[PATH] = Fault(no_range=True)
@@ -293,6 +305,7 @@ try:
 except Error as problem:
     print(problem.message)
     print(sorted(path.name for path in Path({cache!r}).rglob("foo*")))
+    print(sorted(path.suffix for path in Path({cache!r}).joinpath("downloads").glob("*")))
 """
 
 
@@ -319,7 +332,8 @@ def test_a_disk_that_fills_up(size: str, serve: Callable[..., Server], tmp_path:
     if "unshare" in done.stderr or "mount" in done.stderr:
         pytest.skip("no user namespaces here")
     assert done.returncode == 0, done.stderr
-    message, left = done.stdout.splitlines()
+    message, left, downloads = done.stdout.splitlines()
+    assert downloads in ("[]", "['.partial']")
     assert "no space left on the disk" in message
     assert left in ("[]", "['foo-1.0-0.lock']")
 
