@@ -51,5 +51,8 @@ def run(environment: Environment, argv: Sequence[str]) -> int:
             _("cannot run {command}: {reason}").format(command=ascii(argv[0]), reason=problem)
         ) from None
     finally:
+        # A Ctrl-C that ended the program is its affair; let none come through late.
+        while signal.sigtimedwait(watched, 0):
+            pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode

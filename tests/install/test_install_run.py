@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import pty
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -110,6 +112,27 @@ def test_signals_reach_the_program(environment, name):
         process.send_signal(getattr(signal, f"SIG{name}"))
         assert process.stdout.read() == f"got {name}\n".encode()
     assert process.returncode == 5
+
+
+def test_control_c_on_a_terminal_is_the_programs_affair(environment):
+    """The terminal signals both; the program's answer is the answer."""
+    argv = ["bash", "-c", TRAP.format(name="INT")]
+    code = (
+        "import os; from envkit.install import read_environment, run\n"
+        f"os._exit(run(read_environment({str(environment.prefix)!r}), {argv!r}))"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    said = b""
+    while b"ready" not in said:
+        said += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    with suppress(OSError):
+        while more := os.read(terminal, 1000):
+            said += more
+    assert said.count(b"got INT") == 1
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
 
 
 def test_a_prefix_with_a_name_of_its_own(environment):
