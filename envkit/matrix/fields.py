@@ -129,6 +129,8 @@ class Section:
                 _("write it in brackets: [{value}]").format(value=value),
             )
             return ()
+        if required and not value:
+            self.wrong(key, _("{field} is empty").format(field=self._field(key)))
         found: list[str] = []
         for item in value:
             if not isinstance(item, str) or not item.strip():

@@ -13,8 +13,8 @@ from envkit.matrix.existence import require
 from envkit.matrix.layout import Matrix
 from envkit.matrix.naming import MadeName, base_and_extras, make_name, read_name, with_extras
 from envkit.matrix.nearest import listing, nearest_versions, nearest_words
-from envkit.matrix.reader import on_platforms
 from envkit.matrix.releases import python_versions
+from envkit.matrix.variants import on_platforms
 from envkit.messages import _
 from envkit.model import CPU, Source, Variant
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from envkit.errors import InputError
-from envkit.matrix import Matrix, find_root, read_matrix
+from envkit.matrix import Axes, Matrix, find_root, read_matrix, select
 
 Write = Callable[[str], Path]
 
@@ -50,6 +54,7 @@ CHANGES = [
     ('python: "3.11"', 'glibc: "2.x"\n  python: "3.11"', "not a glibc version", "2.17"),
     ("cpu: [linux-64, linux-aarch64]", "cpu: [linux-32]", "no platform 'linux-32'", "linux-64"),
     ("cpu: [linux-64, linux-aarch64]", "cpu: linux-64", "must be a list", "[linux-64]"),
+    ("cpu: [linux-64, linux-aarch64]", "cpu: []", "defaults.platforms.cpu is empty", ""),
     ("cpu: [linux-64, linux-aarch64]", "cpu: [linux-64, linux-64]", "names 'linux-64' twice", ""),
     ("cpu: [conda-forge], cuda", "cpu: [condaforge], cuda", "no source 'condaforge'", "conda-forge"),
     ("[pytorch, nvidia, conda-forge]\n", "[https://a.b/c]\n", "not the name of a channel", "MIRROR="),
@@ -79,6 +84,7 @@ CHANGES = [
     ("{cuda: cpu, source: conda-forge}", "{cuda: gpu, source: conda-forge}", "'gpu' is not a CUDA", "12.4"),
     ('cuda: "11.8", source', 'cuda: "12.1", source', "sources.pytorch.builds has no '12.1'", "11.8"),
     ("extras: [torchvision]", "extras: [torchvison]", "no extra 'torchvison'", "'torchvision'"),
+    ("extras: [torchvision]", "platforms: [osx-arm64]", "pytorch serves linux-64 only", "py311-cu118"),
     ("extras: [torchvision]", "platforms: [amiga]", "no platform 'amiga'", ""),
     ("extras: [torchvision]", "extra: [torchvision]", "unknown key 'extra'", "'extras'"),
 ]
@@ -120,6 +126,13 @@ def test_all_mistakes_are_told_at_once(write: Write, small: str) -> None:
     assert "'torchvision'" in caught.value.hint
 
 
+def test_a_variant_cannot_come_from_a_source_without_channels(write: Write, small: str) -> None:
+    path = write(small.replace("channels: [conda-forge]", "channels: []"))
+    with pytest.raises(InputError, match="conda-forge has no channels") as caught:
+        read_matrix(path)
+    assert caught.value.line == 22
+
+
 def test_two_variants_of_the_same_axes_are_a_mistake(write: Write, small: str) -> None:
     with pytest.raises(InputError, match="same axes as 'py311-cpu'") as caught:
         read_matrix(write(small + "  twin: {cuda: cpu, source: conda-forge}\n"))
@@ -153,3 +166,36 @@ def test_the_project_is_found_from_below_and_by_variable(
     monkeypatch.setenv("ENVKIT_PROJECT", str(below))
     with pytest.raises(InputError, match="ENVKIT_PROJECT"):
         find_root(elsewhere)
+
+
+anything = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 400), st.floats(), st.text(max_size=6)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.one_of(st.text(max_size=6), st.integers(0, 20)), inner, max_size=3),
+    ),
+    max_leaves=5,
+)
+
+
+def spoiled(document: Any, choose: st.DataObject) -> Any:
+    """The document with one value somewhere inside replaced by anything."""
+    if isinstance(document, dict) and document and choose.draw(st.integers(0, 4)):
+        key = choose.draw(st.sampled_from(sorted(document, key=str)))
+        return {**document, key: spoiled(document[key], choose)}
+    if isinstance(document, list) and document and choose.draw(st.integers(0, 2)):
+        return [spoiled(document[0], choose), *document[1:]]
+    return choose.draw(anything)
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(choose=st.data())
+def test_any_value_anywhere_is_read_or_refused(write: Write, small: str, choose: st.DataObject) -> None:
+    text = yaml.safe_dump(spoiled(yaml.safe_load(small), choose), allow_unicode=True)
+    try:
+        matrix = read_matrix(write(text))
+        for variant in matrix.variants:
+            assert variant.platforms
+            assert select(matrix, Axes(name=variant.name)) == variant
+    except InputError as problem:
+        assert problem.message
