@@ -10,7 +10,7 @@ from typing import Final
 
 from envkit.errors import Error
 from envkit.messages import _
-from envkit.model import Environment
+from envkit.model import CPU, Environment
 
 __all__ = ["UNKNOWN", "Target"]
 
@@ -38,9 +38,13 @@ class Target:
         )
 
     @classmethod
-    def at(cls, python: Path) -> Target:
-        """Any interpreter, of which nothing is known. Links are kept: a virtual environment is one."""
-        return cls(python=python.absolute())
+    def at(cls, python: Path, accelerator: str | None = None) -> Target:
+        """Any interpreter. `accelerator` is what was asked of it: "cpu", a CUDA version, or None for nothing.
+
+        Links in the path are kept: the `python` of a virtual environment is one.
+        """
+        cuda = {None: UNKNOWN, CPU: None}.get(accelerator, accelerator)
+        return cls(python=python.absolute(), cuda=cuda)
 
     @property
     def subject(self) -> str:

@@ -355,3 +355,6 @@ def test_what_was_asked_comes_from_the_environment() -> None:
     assert CPU.cuda is None
     assert Target.of(Environment(name="x", prefix=Path("/x"))).cuda == UNKNOWN
     assert Target.at(Path("python3")).python == Path.cwd() / "python3"
+    assert Target.at(Path("p")).cuda == UNKNOWN
+    assert Target.at(Path("p"), "cpu").cuda is None
+    assert Target.at(Path("p"), "12.4").cuda == "12.4"

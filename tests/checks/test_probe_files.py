@@ -82,6 +82,30 @@ def test_measures_under_other_pythons(python: Path, tmp_path: Path) -> None:
     assert [record["code"] for record in records if record["kind"] == "end"] == [0] * 6
 
 
+@pytest.mark.parametrize(
+    "method", ["spawn", *(pytest.param(method, marks=pytest.mark.slow) for method in ("fork", "forkserver"))]
+)
+@pytest.mark.parametrize("python", OLD_PYTHONS, ids=lambda path: path.parts[-3])
+def test_starts_workers_under_other_pythons(python: Path, method: str) -> None:
+    if tuple(map(int, python.parts[-3].split(".")[:2])) < (3, 8):
+        pytest.skip("too old for the probe")
+    args = {"method": method, "token": "envkit-test", "workers": 2, "epochs": 2}
+    args |= {"samples": 4, "batch": 2, "shape": [1]}
+    job = {"id": "j", "call": "rehearsal:rehearse", "limit": 30, "args": args}
+    done = subprocess.run(
+        [python, PROBE / "main.py", json.dumps({"fd": 1, "job": job})],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    parts = {record["part"]: record["data"] for record in records if record["kind"] == "part"}
+    assert parts[f"workers.{method}"]["answers"] == [0, 1], done.stderr
+    # What needs torch comes after; these interpreters have none.
+    assert records[-1]["kind"] == "done"
+
+
 @pytest.fixture(scope="module")
 def memory() -> ModuleType:
     spec = importlib.util.spec_from_file_location("probe_memory", PROBE / "memory.py")
