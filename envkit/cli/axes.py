@@ -12,10 +12,10 @@ import click
 
 from envkit.errors import InputError
 from envkit.host import read_host
-from envkit.matrix import Axes, Matrix
+from envkit.matrix import Axes, Matrix, choose
 from envkit.messages import _
 from envkit.model import Variant
-from envkit.up import Request, pick
+from envkit.up import Request
 
 __all__ = ["axes_options", "chosen_variants", "mirror_option", "request_of"]
 
@@ -126,4 +126,4 @@ def chosen_variants(known: Matrix, variant: str | None, axes: Axes, *, every: bo
         raise InputError(_("--all was given beside a variant or axes"), _("leave out one of the two"))
     if every:
         return known.variants
-    return (pick(known, read_host(), request_of(variant, axes).axes).variant,)
+    return (choose(known, read_host(), request_of(variant, axes).axes).variant,)

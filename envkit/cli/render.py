@@ -27,7 +27,8 @@ def command(
 ) -> Outcome:
     root, known = project()
     chosen = chosen_variants(known, variant, axes, every=every)
-    rows, lines = [], []
+    rows: list[dict[str, object]] = []
+    lines: list[str] = []
     for each in chosen:
         path = root / "environments" / each.name / "environment.yml"
         spec = render(known, each)
@@ -50,7 +51,7 @@ def command(
         rows.append({"variant": each.name, "path": str(path), "changed": not same})
         state = _("unchanged") if same else _("differs") if check else _("written")
         lines.append(f"{each.name}: {state}")
-    stale = check and any(row["changed"] for row in rows)
+    stale = check and any(row.get("changed") for row in rows)
     return Outcome(
         data={"variants": rows}, text="\n".join(lines), code=ExitCode.FINDINGS if stale else ExitCode.OK
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,6 +19,7 @@ from envkit.messages import _
 from envkit.report import table, to_json, to_text
 from envkit.up import find
 
+_FIELDS = ("id", "severity", "limit", "proves", "source")
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
@@ -59,24 +59,18 @@ def _target(environment: str | None, axes: Axes) -> checks.Target:
         if environment:
             raise InputError(_("an environment and an interpreter were both given"), _("name one of the two"))
         found = shutil.which(os.path.expanduser(axes.python))  # noqa: PTH111, which() wants a string
-        cuda = None if axes.cuda in (None, "auto") else axes.cuda
-        return checks.Target(python=Path(found or axes.python).absolute(), cuda=cuda)
+        accelerator = None if axes.cuda == "auto" else axes.cuda
+        return checks.Target.at(Path(found or axes.python), accelerator)
     if environment:
         return checks.Target.of(read_environment(environment))
-    return checks.Target.of(find(request_of(None, replace(axes))))
+    return checks.Target.of(find(request_of(None, axes)))
 
 
 def _listing() -> Outcome:
-    rows = [
-        {
-            "id": check.id,
-            "proves": check.proves,
-            "severity": check.severity.value,
-            "limit": check.limit,
-            "source": check.source,
-        }
-        for check in checks.CATALOGUE
-    ]
     header = (_("check"), _("severity"), _("limit"), _("proves"), _("source"))
-    lines = [(r["id"], r["severity"], f"{r['limit']:.0f} s", r["proves"], r["source"]) for r in rows]
+    lines: list[tuple[str, ...]] = []
+    rows: list[dict[str, object]] = []
+    for check in checks.CATALOGUE:
+        lines.append((check.id, check.severity.value, f"{check.limit:.0f} s", check.proves, check.source))
+        rows.append(dict(zip(_FIELDS, lines[-1], strict=True)) | {"limit": check.limit})
     return Outcome(data={"checks": rows}, text=table(header, lines))

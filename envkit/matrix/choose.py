@@ -29,7 +29,8 @@ class Choice:
 def choose(matrix: Matrix, host: Host, axes: Axes) -> Choice:
     """The variant for these axes on this machine.
 
-    With a name or a CUDA version the machine is not looked at. Otherwise the newest CUDA wins that the
+    With a name or a CUDA version the machine does not decide; the reason says where its GPUs could not run
+    what was asked. Otherwise the newest CUDA wins that the
     platform, glibc, the driver and every GPU allow; without a GPU, the CPU variant.
 
     Where no GPU is seen, CONDA_OVERRIDE_CUDA counts as the driver's CUDA version (empty means none). On a
@@ -37,7 +38,7 @@ def choose(matrix: Matrix, host: Host, axes: Axes) -> Choice:
     runs no variant at all.
     """
     if axes.name is not None or (axes.cuda is not None and axes.cuda.strip().lower() != AUTO):
-        return Choice(variant=select(matrix, axes, host.platform), reason=_("as asked"))
+        return _as_asked(matrix, select(matrix, axes, host.platform), host)
     wanted = parse_axes(matrix, axes, host.platform)
     candidates = _cuda_variants(matrix, wanted)
     if not candidates:
@@ -57,6 +58,14 @@ def choose(matrix: Matrix, host: Host, axes: Axes) -> Choice:
             _("say what the compute nodes have: CUDA=12.4 (or CUDA=cpu), or set CONDA_OVERRIDE_CUDA"),
         )
     return _cpu(matrix, wanted, host, _("no NVIDIA GPU found"))
+
+
+def _as_asked(matrix: Matrix, variant: Variant, host: Host) -> Choice:
+    answer = judge(matrix, variant, host)
+    if host.gpus and variant.cuda and answer.verdict is Verdict.NO:
+        reason = _("as asked, although it cannot run here: {reason}").format(reason=answer.reason)
+        return Choice(variant=variant, reason=reason)
+    return Choice(variant=variant, reason=_("as asked"))
 
 
 def _cuda_variants(matrix: Matrix, wanted: Wanted) -> list[Variant]:

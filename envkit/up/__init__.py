@@ -8,7 +8,7 @@ asked for by mirror "wheels" or taken by a plain call on a machine that can reac
 
 from envkit.up.provision import find, provision, up
 from envkit.up.request import WHEELS, Provisioned, Request, Stage
-from envkit.up.team import kept_lock, lock_variant, pick, project
+from envkit.up.team import kept_lock, lock_variant, project
 
 __all__ = [
     "WHEELS",
@@ -18,7 +18,6 @@ __all__ = [
     "find",
     "kept_lock",
     "lock_variant",
-    "pick",
     "project",
     "provision",
     "up",

@@ -8,12 +8,13 @@ from envkit import fetch, install, lock, paths
 from envkit.checks import Target, validate
 from envkit.errors import Error
 from envkit.host import read_host
+from envkit.matrix import choose
 from envkit.messages import _
-from envkit.model import Environment
+from envkit.model import Environment, Lock
 from envkit.progress import Observer
 from envkit.up.local import earlier_fallback, plan_wheels, warning, wheels_variant
 from envkit.up.request import WHEELS, Plan, Provisioned, Request, Stages, shown
-from envkit.up.team import pick, project, ready_lock
+from envkit.up.team import project, ready_lock
 
 __all__ = ["find", "provision", "up"]
 
@@ -43,7 +44,7 @@ def find(request: Request) -> Environment:
     if request.mirror == WHEELS:
         return install.read_environment(wheels_variant(known, request).name)
     host = read_host()
-    variant = pick(known, host, request.axes).variant
+    variant = choose(known, host, request.axes).variant
     left = earlier_fallback(root, known, request, host, paths.environments() / variant.name)
     return left or install.read_environment(variant.name)
 
@@ -56,7 +57,7 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
         return _install(plan_wheels(root, known, request, observer, stages), observer, stages)
     with stages.stage(_("pick")) as said:
         host = read_host()
-        choice = pick(known, host, request.axes)
+        choice = choose(known, host, request.axes)
         said.append(f"{choice.variant.name}: {choice.reason}")
     name, prefix = request.place(choice.variant.name)
     left = earlier_fallback(root, known, request, host, prefix)
@@ -98,7 +99,7 @@ def _plan_given(request: Request) -> Plan:
     )
 
 
-def _name_of(wanted: lock.Lock) -> str:
+def _name_of(wanted: Lock) -> str:
     """A name for the environment of a bare lock: the file's, or its folder's where it has the usual name."""
     stem = wanted.path.absolute().name.removesuffix(".yml").removesuffix(".yaml")
     return stem if stem not in ("conda-lock", "") else wanted.path.absolute().parent.name or stem

@@ -6,27 +6,20 @@ from pathlib import Path
 
 from envkit import fetch, lock, matrix, paths
 from envkit.errors import Findings
-from envkit.matrix import Axes, Choice, Matrix
+from envkit.matrix import Matrix
 from envkit.messages import _
-from envkit.model import Host, Lock, Variant
+from envkit.model import Lock, Variant
 from envkit.progress import Observer
 from envkit.render import render
 from envkit.up.request import shown
 
-__all__ = ["kept_lock", "listed", "lock_variant", "pick", "project", "ready_lock"]
+__all__ = ["kept_lock", "listed", "lock_variant", "project", "ready_lock"]
 
 
 def project() -> tuple[Path, Matrix]:
     """The project folder, found upward from here, and its matrix."""
     root = matrix.find_root()
     return root, matrix.read_matrix(root / "environments" / "matrix.yaml")
-
-
-def pick(known: Matrix, host: Host, axes: Axes) -> Choice:
-    """The variant that the axes name, or the best that this machine can run where CUDA is left open."""
-    if axes.name is None and axes.cuda in (None, "auto"):
-        return matrix.choose(known, host, axes)
-    return Choice(variant=matrix.select(known, axes), reason=_("as asked"))
 
 
 def listed(known: Matrix, variant: Variant) -> bool:

@@ -61,7 +61,7 @@ def test_json_is_one_object_for_failures_too(tmp_path: Path) -> None:
     done = envkit("activate", "nothing-here", "--json", ENVKIT_HOME=str(tmp_path))
     document = json.loads(done.stdout)
     assert document["ok"] is False
-    assert document["exit"] == done.returncode == 3
+    assert document["exit"] == done.returncode == 2
     assert "nothing-here" in document["error"]["message"]
     assert document["error"]["hint"]
     usage = json.loads(envkit("up", "--no-such", "--json").stdout)
@@ -92,7 +92,7 @@ def test_a_mistake_in_the_matrix_is_told_with_its_line(tmp_path: Path) -> None:
 
 def test_chinese_on_request(tmp_path: Path) -> None:
     done = envkit("activate", "nothing-here", "--lang", "zh", ENVKIT_HOME=str(tmp_path))
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "错误" in done.stderr
     assert envkit(
         "activate", "x", LANG="zh_CN.UTF-8", LC_ALL="", ENVKIT_HOME=str(tmp_path)
