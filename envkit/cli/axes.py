@@ -17,7 +17,7 @@ from envkit.messages import _
 from envkit.model import Variant
 from envkit.up import Request
 
-__all__ = ["axes_options", "chosen_variants", "mirror_option", "request_of"]
+__all__ = ["axes_options", "chosen_variants", "mirror_option", "request_of", "request_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -127,3 +127,23 @@ def chosen_variants(known: Matrix, variant: str | None, axes: Axes, *, every: bo
     if every:
         return known.variants
     return (choose(known, read_host(), request_of(variant, axes).axes).variant,)
+
+
+def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """All that can be asked of `up` and `install`, handed over as one `request` argument."""
+
+    @functools.wraps(function)
+    def call(*args: Any, variant: str | None, axes: Axes, **where: Any) -> Any:
+        return function(*args, request=request_of(variant, axes, **where))
+
+    folder = click.Path(path_type=Path)
+    decorated = axes_options(call)
+    for option in (
+        click.option("--prefix", type=folder, help="Folder of the environment."),
+        click.option("--name", metavar="ENV", help="Name of the environment; by default the variant's."),
+        click.option("--lock", type=folder, help="Install this lock file instead of a variant's."),
+        mirror_option,
+        click.argument("variant", required=False),
+    ):
+        decorated = option(decorated)
+    return decorated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
 import os
 import signal
@@ -124,7 +125,11 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
             click.option("--json", is_flag=True, help="Print one JSON object, failures included."),
         ):
             decorated = option(decorated)
-        return click.command(name, help=VERBS[name][0].upper() + VERBS[name][1:] + ".", **settings)(decorated)
+        help_text = f"{VERBS[name][0].upper()}{VERBS[name][1:]}."
+        if function.__doc__:
+            help_text += f"\n\n{inspect.cleandoc(function.__doc__)}"
+        make: Callable[..., click.Command] = click.command(name, help=help_text, **settings)
+        return make(decorated)
 
     return decorate
 
