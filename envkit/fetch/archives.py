@@ -161,7 +161,7 @@ class _Run:
             self.received[served.candidate.host] += served.received
 
     def _unpack(self, archive: _Archive, path: Path, partial: Path, whole: Path) -> None:
-        """Unpack a file, or a download: that is removed, and has the ending that rattler goes by meanwhile."""
+        """Unpack a file, or a download: that is then removed; meanwhile it has the ending rattler goes by."""
         if path != partial:
             self.store.add(archive.name, path, archive.sha256)
             return

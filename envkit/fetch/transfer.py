@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -59,32 +58,36 @@ class _Fetch:
     task: str | None
     stop: threading.Event | None
     order: tuple[Candidate, ...] = ()
+    pending: list[Candidate] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
     attempts: list[Attempt] = field(default_factory=list)
 
     def run(self) -> Served:
         patience = self.session.patience
-        pending = sorted(self.wanted.candidates, key=lambda candidate: self.session.suspect(candidate.url))
-        self.order = tuple(pending)
+        self.order = tuple(
+            sorted(self.wanted.candidates, key=lambda candidate: self.session.suspect(candidate.url))
+        )
+        self.pending = list(self.order)
         idle = 0
-        while pending and idle < patience.rounds and len(self.attempts) < _MOST_ATTEMPTS:
-            outcome = self._round(pending)
+        while self.pending and idle < patience.rounds and len(self.attempts) < _MOST_ATTEMPTS:
+            outcome = self._round()
             if isinstance(outcome, Served):
                 return outcome
             gained, wait = outcome
             idle = 0 if gained else idle + 1
-            if pending and idle < patience.rounds:
+            if self.pending and idle < patience.rounds:
                 self._pause(max(wait, patience.pause * idle))
         raise failure(self.wanted.name, self.attempts)
 
-    def _round(self, pending: list[Candidate]) -> Served | tuple[int, float]:
+    def _round(self) -> Served | tuple[int, float]:
         """Ask every candidate once; the file, or the bytes gained and the seconds to wait.
 
         Candidates that are not worth asking again are taken out of `pending`.
         """
         gained, wait = 0, 0.0
-        left_out: set[str] = set()
-        for candidate in tuple(pending):
-            if candidate.host in left_out or candidate not in pending:
+        self.left_out.clear()
+        for candidate in tuple(self.pending):
+            if candidate.host in self.left_out or candidate not in self.pending:
                 continue
             try:
                 return self._ask(candidate)
@@ -92,9 +95,10 @@ class _Fetch:
                 attempt = self._worded(failed.attempt)
                 gained += failed.gained
             wait = max(wait, attempt.wait)
-            self.attempts.append(attempt)
-            self._settle(attempt, candidate, pending, left_out)
-            self._tell(attempt, candidate, pending, left_out)
+            news = self._settle(candidate, attempt)
+            self.attempts += news
+            for one in news:
+                self._tell(one, candidate)
         return gained, wait
 
     def _ask(self, candidate: Candidate) -> Served:
@@ -121,45 +125,47 @@ class _Fetch:
             return replace(attempt, detail=f"{self.wanted.missing} ({attempt.detail})")
         return attempt
 
-    def _settle(
-        self, attempt: Attempt, candidate: Candidate, pending: list[Candidate], left_out: set[str]
-    ) -> None:
-        """Who may be asked again: another form at the same host, the host in the next round, or neither."""
-        if attempt.connection:
-            self.session.triage([other.url for other in pending])
+    def _settle(self, candidate: Candidate, attempt: Attempt) -> list[Attempt]:
+        """Decide who may be asked again: another form at the same host, the host in the next round, neither.
+
+        Returns the attempt, and those of hosts that were found dead because of it.
+        """
         if attempt.kind in _WRONG_BYTES:
             self.session.gave_wrong_bytes(candidate.url)
         if attempt.kind in _THIS_URL:
-            pending.remove(candidate)
-            return
-        left_out.add(candidate.host)
-        if attempt.connection:
-            for_good = self.session.dead(candidate.url) is not None
-        else:
-            for_good = attempt.kind not in _FOR_NOW
-        if for_good:
-            pending[:] = [other for other in pending if other.host != candidate.host]
+            self.pending.remove(candidate)
+            return [attempt]
+        self.left_out.add(candidate.host)
+        if not attempt.connection:
+            if attempt.kind not in _FOR_NOW:
+                self._drop({candidate.host})
+            return [attempt]
+        self.session.triage([other.url for other in self.pending])
+        dead = {
+            other.host: last for other in self.pending if (last := self.session.dead(other.url)) is not None
+        }
+        self._drop(set(dead))
+        return [attempt, *(last for host, last in dead.items() if host != candidate.host)]
 
-    def _tell(
-        self,
-        attempt: Attempt,
-        candidate: Candidate,
-        pending: Sequence[Candidate],
-        left_out: set[str],
-    ) -> None:
+    def _drop(self, hosts: set[str]) -> None:
+        self.pending = [other for other in self.pending if other.host not in hosts]
+
+    def _tell(self, attempt: Attempt, candidate: Candidate) -> None:
         following = [
             other
             for other in self.order[self.order.index(candidate) + 1 :]
-            if other in pending and other.host not in left_out
+            if other in self.pending and other.host not in self.left_out
         ]
-        upcoming = following[0].host if following else pending[0].host if pending else None
-        if upcoming is None or (following and upcoming == candidate.host):
+        if not self.pending or (following and following[0].host == attempt.host):
             return  # the error itself will say it; or the same host has another form of the file
         if attempt.connection and not self.session.first_time(f"unreachable {attempt.host}"):
             return
         self.observer.note(
             _("{host}: {file}: {reason}; trying {next}").format(
-                host=attempt.host, file=self.wanted.name, reason=attempt.detail, next=upcoming
+                host=attempt.host,
+                file=self.wanted.name,
+                reason=attempt.detail,
+                next=(following or self.pending)[0].host,
             )
         )
 
