@@ -19,7 +19,7 @@ from envkit.fetch.routes import Routes
 from envkit.fetch.session import Stopped
 from envkit.fetch.store import Store
 from envkit.fetch.transfer import fetch
-from envkit.fetch.urls import shown
+from envkit.fetch.urls import local_path, shown
 from envkit.fetch.wanted import Candidate, Rejected, Wanted
 from envkit.messages import _
 from envkit.model import Package
@@ -156,9 +156,10 @@ class _Run:
                     _("{file} cannot be unpacked: {reason}").format(file=archive.file, reason=problem),
                     _("the archive is what the lock names: ask who made the lock or the package"),
                 ) from None
+        place = _("this machine's disk") if local_path(served.candidate.url) else served.candidate.host
         with self.counting:
-            self.served[served.candidate.host] += 1
-            self.received[served.candidate.host] += served.received
+            self.served[place] += 1
+            self.received[place] += served.received
 
     def _unpack(self, archive: _Archive, path: Path, partial: Path, whole: Path) -> None:
         """Unpack a file, or a download: that is then removed; meanwhile it has the ending rattler goes by."""
@@ -178,12 +179,14 @@ class _Run:
         whole.unlink()
 
     def summary(self) -> str:
-        """Which host gave how much."""
+        """Which host gave how much; what lay on this machine's disk was not received."""
         parts = [
             _("{count} from {host} ({size:.1f} MB)").format(
-                count=count, host=host, size=self.received[host] / 1e6
+                count=count, host=place, size=self.received[place] / 1e6
             )
-            for host, count in self.served.most_common()
+            if self.received[place]
+            else _("{count} from {place}").format(count=count, place=place)
+            for place, count in self.served.most_common()
         ]
         return _("packages fetched: {parts}").format(parts=", ".join(parts) or "0")
 
