@@ -123,13 +123,14 @@ def _digests(path: Path) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def _disk_errors(root: Path) -> Iterator[None]:
-    """Turn what the disk refuses into an Error."""
+    """What the disk refuses, as an Error."""
     try:
         yield
     except OSError as problem:
+        reason = str(problem.strerror or problem)
+        if problem.filename is not None:
+            reason += f" ({problem.filename})"
         raise Error(
-            _("cannot write below {folder}: {reason}").format(
-                folder=root, reason=problem.strerror or problem
-            ),
+            _("packing wheels into {folder} failed: {reason}").format(folder=root, reason=reason),
             _("free some space, or set ENVKIT_CACHE to a folder on a larger disk that you may write to"),
         ) from None

@@ -28,7 +28,6 @@ __all__ = ["build"]
 _WRITER_VERSION = 1
 """Goes into every key of the cache: raise it with every change to what is written."""
 
-_TASK = "packing"
 _EPOCH, _SPREAD = 1_500_000_000, 1 << 27
 _AT_ONCE = 4
 
@@ -149,16 +148,17 @@ def _pack(jobs: Sequence[_Job], files: dict[str, Path], store: PackageCache, obs
     """Pack everything, the largest first, a few at a time; what is slow runs outside Python's lock."""
     if not jobs:
         return
-    observer.start(_TASK, len(jobs), _("packages"))
+    task = _("packing")
+    observer.start(task, len(jobs), _("packages"))
     jobs = sorted(jobs, key=lambda job: -_weight(job, files))
     pool = ThreadPoolExecutor(min(_AT_ONCE, len(os.sched_getaffinity(0))))
     try:
         for done in as_completed([pool.submit(_pack_one, job, files, store) for job in jobs]):
             done.result()
-            observer.advance(_TASK)
+            observer.advance(task)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        observer.finish(_TASK)
+        observer.finish(task)
 
 
 def _weight(job: _Job, files: dict[str, Path]) -> int:

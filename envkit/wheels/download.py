@@ -15,7 +15,6 @@ from envkit.wheels.plan import Wheel
 
 __all__ = ["at_hand", "download"]
 
-_TASK = "wheels"
 _FETCHED = re.compile(r"\s*(?:Downloading|Using cached) (?P<name>\S+\.whl)\b(?!\.metadata)")
 
 
@@ -39,19 +38,20 @@ def download(
     requirements = folder / "requirements.txt"
     requirements.write_text("".join(f"{_pinned(wheel)}\n" for wheel in wheels), encoding="utf-8")
     known = {wheel.file_name: wheel.size or 0 for wheel in wheels}
-    observer.start(_TASK, sum(known.values()), "B")
+    task = _("downloading wheels")
+    observer.start(task, sum(known.values()), "B")
 
     def heard(line: str) -> None:
         found = _FETCHED.match(line)
         if found:
-            observer.advance(_TASK, known.pop(unquote(found["name"]).rsplit("/", 1)[-1], 0))
+            observer.advance(task, known.pop(unquote(found["name"]).rsplit("/", 1)[-1], 0))
 
     try:
         arguments = ["download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
         arguments += ["--dest", str(folder), *options, "--requirement", str(requirements)]
         pip.run(arguments, heard=heard)
     finally:
-        observer.finish(_TASK)
+        observer.finish(task)
     return {wheel.sha256: _found(folder, wheel) for wheel in wheels}
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from envkit.errors import Error
 from envkit.messages import _
 
-__all__ = ["PipError", "command", "run"]
+__all__ = ["PipError", "command", "newer", "run"]
 
+_FIRST_TO_REPORT = "22.2"
 _TAIL = 6
 """How many of pip's last lines go into an error."""
 
@@ -55,7 +56,7 @@ _REASONS = (
     ),
     _reason(
         "old",
-        r"no such option: --report",
+        r"no such option: --(?:dry-run|report)",
         lambda: _("pip is too old to say what it would install"),
         lambda: _("run `{python} -m pip install --upgrade pip`").format(python=sys.executable),
     ),
@@ -123,12 +124,29 @@ def command() -> list[str]:
     )
 
 
-def run(arguments: Sequence[str], *, heard: Callable[[str], None] | None = None) -> None:
+def newer(folder: Path) -> list[str]:
+    """How to run a pip that can report, fetched as a wheel into `folder` by one that cannot.
+
+    Ubuntu 22.04 comes with pip 22.0. Nothing is installed: pip runs from inside its wheel.
+    """
+    run(
+        ["download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"pip>={_FIRST_TO_REPORT}"]
+    )
+    (wheel,) = folder.glob("pip-*.whl")
+    return [sys.executable, str(wheel / "pip")]
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    heard: Callable[[str], None] | None = None,
+    program: Sequence[str] | None = None,
+) -> None:
     """Run pip to its end; `heard` is told every line it says, and stops pip by raising.
 
-    Raises PipError, with pip's last lines, where it fails.
+    `program` is how to run it, by default `command()`. PipError, with pip's last lines, where it fails.
     """
-    # pip's own five retries of fifteen seconds for each package would keep a user waiting for minutes.
+    # By itself pip tries five times, fifteen seconds each, for every package: minutes of waiting.
     environment = {"PIP_RETRIES": "2", **os.environ, "PIP_USER": "0", "PYTHONSAFEPATH": "1"}
     environment |= {
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -136,7 +154,8 @@ def run(arguments: Sequence[str], *, heard: Callable[[str], None] | None = None)
         "PIP_PROGRESS_BAR": "off",
     }
     lines: list[str] = []
-    full = [*command(), *arguments, "--no-input", "--no-color"]
+    options = ["--no-input", "--no-color"]
+    full = [*(program or command()), *arguments[:1], *options, *arguments[1:]]
     process = subprocess.Popen(
         full,
         stdin=subprocess.DEVNULL,

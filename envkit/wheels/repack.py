@@ -40,7 +40,7 @@ class _Binary:
     runpath: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
     """What a package of an interpreter is made of; `glibc` is the floor of its symbols, "2.35"."""
 
@@ -119,7 +119,7 @@ def contents(interpreter: Interpreter) -> Contents:
                 pending.append((library, path))
     floor = max((binary.elf.glibc for binary in binaries.values() if binary.elf.glibc), default=None)
     glibc = f"{floor[0]}.{floor[1]}" if floor else None
-    return Contents(interpreter, files, binaries, glibc)
+    return Contents(interpreter=interpreter, files=files, binaries=binaries, glibc=glibc)
 
 
 def _own_libraries(prefix: Path, source: Path, elf: Elf) -> Iterator[tuple[str, Path]]:

@@ -6,11 +6,13 @@ fetches a GPU build that was not asked for.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -28,6 +30,7 @@ __all__ = ["plan", "running_python"]
 
 _TORCH_INDEX = "https://download.pytorch.org/whl"
 _GPU_FILE = re.compile(r"(?:torch|triton|nvidia|cuda)[\w.]*-")
+_TORCH_FILE = re.compile(r"torch-")
 _DOWNLOADING = re.compile(r"\s*Downloading (?P<name>\S+\.whl) \((?P<size>[\d.]+) (?P<unit>[kMG])B\)")
 _UNIT = {"k": 10**3, "M": 10**6, "G": 10**9}
 _GPU_WHEEL = 300 * 10**6
@@ -39,13 +42,13 @@ def plan(
     requirements: Sequence[str],
     *,
     observer: Observer,
-    allow_cuda: bool | None = None,
+    allow_cuda: bool = False,
 ) -> WheelPlan:
     """What pip resolves `requirements` to for the interpreter that runs this, configured as the user has it.
 
     Where torch comes out as another build than the variant's accelerator, PyTorch's own index is added and
     pip asked once more; where that does not help either, nothing is downloaded and Error says what was found.
-    `allow_cuda` (by default: whether the variant asks for CUDA) accepts a CUDA build in place of a CPU one.
+    `allow_cuda` accepts a CUDA build in place of a CPU one.
     InputError where the variant wants another Python than the running one, PipError where pip fails.
     """
     interpreter = running_interpreter()
@@ -58,10 +61,8 @@ def plan(
         )
     asked = tuple(dict.fromkeys([*requirements, "pip"]))
     wanted = "cu" + variant.cuda.replace(".", "") if variant.cuda else CPU
-    if allow_cuda is None:
-        allow_cuda = variant.cuda is not None
-    resolved = _resolve(asked, wanted, allow_cuda, observer)
-    sized = _with_sizes(resolved)
+    anything = allow_cuda and wanted == CPU
+    sized = _with_sizes(_resolve(asked, wanted, anything, observer))
     _say_sizes(sized, observer)
     return sized
 
@@ -75,18 +76,18 @@ class _Stopped(Exception):
         self.size = size
 
 
-def _resolve(asked: tuple[str, ...], wanted: str, allow_cuda: bool, observer: Observer) -> WheelPlan:
+def _resolve(asked: tuple[str, ...], wanted: str, anything: bool, observer: Observer) -> WheelPlan:
     refusal: Error | None = None
     for options in ((), ("--extra-index-url", f"{_TORCH_INDEX}/{wanted}")):
         try:
-            found = _ask_pip(asked, options, guarded=not allow_cuda)
+            found = _ask_pip(asked, options, None if anything else _guard(wanted))
         except _Stopped as stopped:
             refusal = refusal or _refused(wanted, stopped.name, stopped.size)
         except pip.PipError:
             if refusal is None:
                 raise
         else:
-            if found.accelerator == wanted or (allow_cuda and wanted == CPU):
+            if anything or found.accelerator == wanted:
                 return found
             refusal = refusal or _refused_plan(wanted, found)
         if not options:
@@ -115,7 +116,7 @@ def _refused_plan(wanted: str, found: WheelPlan) -> Error:
 
 def _refused(wanted: str, name: str, size: int) -> Error:
     return Error(
-        _("pip offers {name} as a GPU build ({size} to download), and {wanted} was asked for").format(
+        _("pip offers {name}, a GPU build ({size} to download), and {wanted} was asked for").format(
             name=name, size=spoken(size) if size else _("size unknown"), wanted=wanted
         ),
         _hint(wanted),
@@ -128,19 +129,52 @@ def _hint(wanted: str) -> str:
     )
 
 
-def _ask_pip(asked: tuple[str, ...], options: tuple[str, ...], *, guarded: bool) -> WheelPlan:
-    with tempfile.TemporaryDirectory(prefix="envkit-plan-") as folder:
-        report = Path(folder, "report.json")
+def _ask_pip(
+    asked: tuple[str, ...], options: tuple[str, ...], heard: Callable[[str], None] | None
+) -> WheelPlan:
+    with _temporary_folder() as folder:
+        report = folder / "report.json"
         arguments = ["install", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
-        arguments += ["--report", str(report), *options, *asked]
-        pip.run(arguments, heard=_guard() if guarded else None)
+        arguments += ["--report", str(report), *options, "--", *asked]
+        try:
+            pip.run(arguments, heard=heard)
+        except pip.PipError as failed:
+            if failed.kind != "old":
+                raise
+            pip.run(arguments, heard=heard, program=_newer_pip(folder, failed))
         document = json.loads(report.read_text(encoding="utf-8"))
     return read_report(document, asked, options)
 
 
-def _guard() -> Callable[[str], None]:
-    """Listens to pip and stops it before it downloads a GPU build, or gigabytes of anything."""
+def _newer_pip(folder: Path, failed: pip.PipError) -> list[str]:
+    try:
+        return pip.newer(folder)
+    except pip.PipError:
+        raise failed from None
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    try:
+        folder = tempfile.mkdtemp(prefix="envkit-plan-")
+    except OSError as problem:
+        raise Error(
+            _("no temporary folder can be made: {reason}").format(reason=problem.strerror or problem),
+            _("free some space in /tmp, or set TMPDIR to a folder you may write to"),
+        ) from None
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _guard(wanted: str) -> Callable[[str], None]:
+    """Listens to pip and stops it before it downloads another build than wanted.
+
+    Where that is a CPU build, nothing of the GPU's runtime and no gigabytes of anything are let through.
+    """
     total = 0
+    suspects, limit = (_GPU_FILE, _TOO_MUCH) if wanted == CPU else (_TORCH_FILE, sys.maxsize)
 
     def heard(line: str) -> None:
         nonlocal total
@@ -150,8 +184,8 @@ def _guard() -> Callable[[str], None]:
         size = int(float(found["size"]) * _UNIT[found["unit"]])
         total += size
         name = unquote(found["name"]).rsplit("/", 1)[-1]
-        large = size >= _GPU_WHEEL and _GPU_FILE.match(name) and "+cpu" not in name
-        if large or total >= _TOO_MUCH:
+        large = size >= _GPU_WHEEL and suspects.match(name) and f"+{wanted}" not in name
+        if large or total >= limit:
             raise _Stopped(name, max(size, total))
 
     return heard

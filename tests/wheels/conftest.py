@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,16 +27,16 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    root = tmp_path_factory.mktemp("made with a space")
+    shelf = root / "shelf"
+    shelf.mkdir()
+    fill(shelf)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        root = tmp_path_factory.mktemp("made with a space")
-        shelf = root / "shelf"
-        shelf.mkdir()
-        fill(shelf)
         only_see(monkeypatch, shelf)
         asked = wheels.plan(variant(), ["tiny-binary"], observer=Observer())
         channel = wheels.build(asked, cache=root / "cache", observer=Observer())
-        specs = (f"python={MINOR}.*", *asked.requested())
-        prefix = root.parent / "made-prefix"
-        records = link(channel, prefix, root / "packages", *specs)
-        yield Made(shelf=shelf, cache=root / "cache", channel=channel, prefix=prefix, records=tuple(records))
+    prefix = root.parent / "made-prefix"
+    specs = (f"python={MINOR}.*", *asked.requested())
+    records = link(channel, prefix, root / "packages", *specs)
+    return Made(shelf=shelf, cache=root / "cache", channel=channel, prefix=prefix, records=tuple(records))

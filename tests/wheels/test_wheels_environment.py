@@ -43,8 +43,18 @@ def archive(made: Made, name: str) -> Path:
     return found
 
 
-def has(python: Path | str, module: str) -> bool:
-    return subprocess.run([str(python), "-c", f"import {module}"], capture_output=True).returncode == 0
+def importable(python: Path) -> set[str]:
+    """Those of MODULES that an interpreter can import."""
+    script = """if True:
+        import importlib, sys
+        for name in sys.argv[1:]:
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                continue
+            print(name)
+    """
+    return set(run(python, "-c", script, *MODULES.split()).split())
 
 
 def test_the_solver_takes_every_package(made: Made) -> None:
@@ -54,10 +64,9 @@ def test_the_solver_takes_every_package(made: Made) -> None:
     assert any(re.fullmatch(r"python-[\d.]+-envkit_h[0-9a-f]{8}_0", one) for one in made.records)
 
 
-@pytest.mark.parametrize("module", MODULES.split())
-def test_what_works_in_the_source_works_in_the_copy(made: Made, module: str) -> None:
+def test_what_works_in_the_source_works_in_the_copy(made: Made) -> None:
     base = Path(sys.base_prefix, "bin", f"python{MINOR}")
-    assert has(made.prefix / "bin" / "python", module) or not has(base, module)
+    assert importable(base) - importable(made.prefix / "bin" / "python") == set()
 
 
 def test_the_copy_is_on_its_own(made: Made) -> None:
@@ -106,7 +115,7 @@ def test_data_folders_go_to_their_places(made: Made) -> None:
     assert (site / "tiny_é.txt").read_text() == "é"
 
 
-def test_pip_installs_and_uninstalls_inside(made: Made, tmp_path: Path) -> None:
+def test_pip_installs_inside(made: Made, tmp_path: Path) -> None:
     make_wheel(
         tmp_path,
         "later",
@@ -116,8 +125,6 @@ def test_pip_installs_and_uninstalls_inside(made: Made, tmp_path: Path) -> None:
     python = made.prefix / "bin" / "python"
     run(python, "-m", "pip", "install", "--no-index", "--find-links", tmp_path, "later", **QUIET)
     assert run(made.prefix / "bin" / "later") == "later\n"
-    run(python, "-m", "pip", "uninstall", "--yes", "later", **QUIET)
-    assert not (made.prefix / "bin" / "later").exists()
 
 
 @pytest.mark.slow
@@ -137,7 +144,7 @@ def test_venv_works_inside(made: Made, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_venv_with_pip_works_inside(made: Made, tmp_path: Path) -> None:
-    if not has(Path(sys.base_prefix, "bin", f"python{MINOR}"), "ensurepip"):
+    if "ensurepip" not in importable(Path(sys.base_prefix, "bin", f"python{MINOR}")):
         pytest.skip("this Python has no ensurepip")
     run(made.prefix / "bin" / "python", "-m", "venv", tmp_path / "inner")
     assert str(tmp_path) in run(tmp_path / "inner" / "bin" / "pip", "--version")

@@ -78,7 +78,7 @@ CLAUSES = st.one_of(
 
 
 @given(version=RELEASES, clauses=st.lists(CLAUSES, min_size=1, max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_pip_accepts_the_solver_accepts(version: Version, clauses: list[str]) -> None:
     """The one direction that must hold: the channel carries one version of each, the one pip chose."""
     import rattler
