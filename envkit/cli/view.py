@@ -59,8 +59,7 @@ class Lines(Observer):
                 return
             self._said[task] = time.monotonic()
             total, unit = self._tasks[task]
-            amount_of = f"{_size(self._done[task], unit)}" + (f" / {_size(total, unit)}" if total else "")
-            self._say(f"  {task}: {amount_of}")
+            self._say(f"  {task}: {_progress(self._done[task], total, unit)}")
 
     def finish(self, task: str) -> None:
         with self._lock:
@@ -114,7 +113,8 @@ class Bars(Observer):
             self._progress.console.print(text, soft_wrap=True)
 
 
-def _size(amount: int, unit: str) -> str:
+def _progress(done: int, total: int | None, unit: str) -> str:
     if unit != "B":
-        return f"{amount} {unit}"
-    return f"{amount / 1e6:.1f} MB" if amount < 1e9 else f"{amount / 1e9:.2f} GB"
+        return f"{done} / {total} {unit}" if total else f"{done} {unit}"
+    scale, name = (1e6, "MB") if (total or done) < 1e9 else (1e9, "GB")
+    return f"{done / scale:.1f} / {total / scale:.1f} {name}" if total else f"{done / scale:.1f} {name}"
