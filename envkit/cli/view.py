@@ -8,15 +8,8 @@ import time
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from envkit.progress import SILENT, Observer
 
@@ -73,6 +66,17 @@ class Lines(Observer):
         print(text, file=self._stream, flush=True)
 
 
+class _Amount(ProgressColumn):
+    """How far a task is, in its own unit, with the speed where that is bytes."""
+
+    def render(self, task: Task) -> Text:
+        unit = str(task.fields["unit"])
+        text = _progress(int(task.completed), int(task.total) if task.total else None, unit)
+        if unit == "B" and task.speed:
+            text += f", {task.speed / 1e6:.1f} MB/s"
+        return Text(text)
+
+
 class Bars(Observer):
     """One bar a task, with bytes, speed and time left; notes scroll above them."""
 
@@ -80,8 +84,7 @@ class Bars(Observer):
         self._progress = Progress(
             TextColumn("  {task.description}"),
             BarColumn(bar_width=24),
-            DownloadColumn(),
-            TransferSpeedColumn(),
+            _Amount(),
             TimeRemainingColumn(),
             console=Console(file=stream, highlight=False, markup=False),
             transient=True,
@@ -93,7 +96,7 @@ class Bars(Observer):
         with self._lock:
             if not self._tasks:
                 self._progress.start()
-            self._tasks[task] = self._progress.add_task(task, total=total)
+            self._tasks[task] = self._progress.add_task(task, total=total, unit=unit)
 
     def advance(self, task: str, amount: int = 1) -> None:
         with self._lock:
