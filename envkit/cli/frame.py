@@ -109,13 +109,14 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
         @functools.wraps(function)
         def call(json: bool, quiet: bool, verbose: int, lang: str | None, **options: Any) -> Outcome:
             messages.use(lang)
-            session = Session(
-                json=json,
-                verbose=-1 if quiet else verbose,
-                color=not json and sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
-                observer=view(quiet=quiet, verbose=verbose),
-            )
-            return function(session, **options)
+            with view(quiet=quiet) as observer:
+                session = Session(
+                    json=json,
+                    verbose=-1 if quiet else verbose,
+                    color=not json and sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+                    observer=observer,
+                )
+                return function(session, **options)
 
         decorated: Callable[..., Any] = call
         for option in (

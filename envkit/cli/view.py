@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
@@ -18,20 +20,27 @@ __all__ = ["Bars", "Lines", "view"]
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-def view(*, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> Observer:
-    """The observer that suits the stream (stderr unless given)."""
+@contextmanager
+def view(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Observer]:
+    """The observer that suits the stream (stderr unless given); the terminal is left as it was."""
     stream = stream or sys.stderr
     if quiet:
-        return SILENT
-    return Bars(stream) if stream.isatty() else Lines(stream, verbose)
+        yield SILENT
+    elif stream.isatty():
+        bars = Bars(stream)
+        try:
+            yield bars
+        finally:
+            bars.close()
+    else:
+        yield Lines(stream)
 
 
 class Lines(Observer):
     """A line for each note; for a task that takes long, a line now and then with how far it is."""
 
-    def __init__(self, stream: TextIO, verbose: int = 0) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._verbose = verbose
         self._lock = threading.Lock()
         self._tasks: dict[str, tuple[int | None, str]] = {}
         self._done: dict[str, int] = {}
@@ -110,6 +119,11 @@ class Bars(Observer):
                 self._progress.remove_task(known)
             if not self._tasks:
                 self._progress.stop()
+
+    def close(self) -> None:
+        """Give the cursor back, also when the work was cut short."""
+        with self._lock:
+            self._progress.stop()
 
     def note(self, text: str) -> None:
         with self._lock:
