@@ -22,6 +22,7 @@ from envkit.messages import _
 from envkit.model import CPU, Variant
 from envkit.progress import Observer
 from envkit.wheels import pip
+from envkit.wheels.constraints import parse_requirement
 from envkit.wheels.interpreter import running_interpreter
 from envkit.wheels.plan import WheelPlan, read_report
 from envkit.wheels.size import sizes, spoken
@@ -32,6 +33,7 @@ _TORCH_INDEX = "https://download.pytorch.org/whl"
 _GPU_FILE = re.compile(r"(?:torch|triton|nvidia|cuda)[\w.]*-")
 _TORCH_FILE = re.compile(r"torch-")
 _DOWNLOADING = re.compile(r"\s*Downloading (?P<name>\S+\.whl) \((?P<size>[\d.]+) (?P<unit>[kMG])B\)")
+_TORCH_ALONE = ("--no-deps", "--retries", "0", "--timeout", "10")
 _UNIT = {"k": 10**3, "M": 10**6, "G": 10**9}
 _GPU_WHEEL = 300 * 10**6
 _TOO_MUCH = 10**9
@@ -77,27 +79,37 @@ class _Stopped(Exception):
 
 
 def _resolve(asked: tuple[str, ...], wanted: str, anything: bool, observer: Observer) -> WheelPlan:
-    refusal: Error | None = None
-    for options in ((), ("--extra-index-url", f"{_TORCH_INDEX}/{wanted}")):
-        try:
-            found = _ask_pip(asked, options, None if anything else _guard(wanted))
-        except _Stopped as stopped:
-            refusal = refusal or _refused(wanted, stopped.name, stopped.size)
-        except pip.PipError:
-            if refusal is None:
-                raise
-        else:
-            if anything or found.accelerator == wanted:
-                return found
-            refusal = refusal or _refused_plan(wanted, found)
-        if not options:
-            observer.note(
-                _("as configured, pip gives no {wanted} build of torch; trying {index} beside").format(
-                    wanted=wanted, index=f"{_TORCH_INDEX}/{wanted}"
-                )
-            )
-    assert refusal is not None
-    raise refusal
+    try:
+        found = _ask_pip(asked, (), None if anything else _guard(wanted))
+    except _Stopped as stopped:
+        refusal = _refused(wanted, stopped.name, stopped.size)
+    else:
+        if anything or found.accelerator == wanted:
+            return found
+        refusal = _refused_plan(wanted, found)
+    observer.note(
+        _("as configured, pip gives no {wanted} build of torch; trying {index} beside").format(
+            wanted=wanted, index=f"{_TORCH_INDEX}/{wanted}"
+        )
+    )
+    return _ask_with_torch_index(asked, wanted, refusal)
+
+
+def _ask_with_torch_index(asked: tuple[str, ...], wanted: str, refusal: Error) -> WheelPlan:
+    """The plan with PyTorch's own index beside the user's; `refusal` where that gives no such build either.
+
+    torch alone comes first: an index that does not answer then costs seconds once, not for every package.
+    """
+    index = ("--extra-index-url", f"{_TORCH_INDEX}/{wanted}")
+    torch = tuple(text for text in asked if (one := parse_requirement(text)) and one.name.lower() == "torch")
+    try:
+        alone = _ask_pip(torch or ("torch",), (*index, *_TORCH_ALONE), _guard(wanted))
+        found = _ask_pip(asked, index, _guard(wanted)) if alone.accelerator == wanted else alone
+    except (_Stopped, pip.PipError):
+        raise refusal from None
+    if found.accelerator != wanted:
+        raise refusal
+    return found
 
 
 def _refused_plan(wanted: str, found: WheelPlan) -> Error:
@@ -116,7 +128,7 @@ def _refused_plan(wanted: str, found: WheelPlan) -> Error:
 
 def _refused(wanted: str, name: str, size: int) -> Error:
     return Error(
-        _("pip offers {name}, a GPU build ({size} to download), and {wanted} was asked for").format(
+        _("pip offers {name}, a GPU build ({size} with what it needs), and {wanted} was asked for").format(
             name=name, size=spoken(size) if size else _("size unknown"), wanted=wanted
         ),
         _hint(wanted),
