@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 from faultyserver import Fault, Server
-from tinychannel import channel_files, tiny_package
+from tinychannel import TinyPackage, channel_files
 from watching import Notes, impatient
 
 from envkit.fetch import FetchError, NoSubdir, Unreachable, archives, package_cache, repodata
 
 CONTENT = random.Random(10).randbytes(1 << 17)
-FOO = tiny_package(files={"share/foo.bin": CONTENT})
-BZ2 = tiny_package("bar", ending=".tar.bz2")
+FOO = TinyPackage(noarch="generic", files={"share/foo.bin": CONTENT})
+BZ2 = TinyPackage("bar", ending=".tar.bz2")
 HEALTHY = channel_files(FOO, BZ2)
 PAGE = b"\n <!DOCTYPE html><html><body>Not found</body></html>" + b" " * 200
 
@@ -245,7 +245,7 @@ def test_nothing_reachable_is_known_soon_and_says_what_to_do(
     dead_url: str, tmp_path: Path, notes: Notes
 ) -> None:
     other = dead_url.replace("127.0.0.1", "127.0.0.3")
-    packages = [tiny_package(f"p{number}").locked() for number in range(18)]
+    packages = [TinyPackage(f"p{number}").locked() for number in range(18)]
     with pytest.raises(Unreachable) as failed:
         archives(packages, routes=impatient(dead_url, other), cache=tmp_path, observer=notes)
     assert {attempt.host for attempt in failed.value.attempts} == {

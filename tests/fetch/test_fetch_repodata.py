@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import zstandard
 from faultyserver import Fault, Server
-from tinychannel import channel_files, index_of, tiny_package, write_tree
+from tinychannel import TinyPackage, channel_files, index_of, write_tree
 from watching import Notes, impatient
 
 from envkit.errors import Error
 from envkit.fetch import FetchError, Unreachable, canonical_url, repodata, routes
 
-FOO = tiny_package()
+FOO = TinyPackage(noarch="generic")
 OLD = channel_files(FOO)
-NEW = channel_files(FOO, tiny_package("bar"))
+NEW = channel_files(FOO, TinyPackage("bar"))
 INDEX = "conda-forge/noarch/repodata.json"
 
 

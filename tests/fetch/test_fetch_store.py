@@ -10,11 +10,12 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from faultyserver import Server
-from tinychannel import TinyPackage, channel_files, member, tiny_package, write_tree
+from tinychannel import TinyPackage, channel_files, member, write_tree
 from watching import Notes, impatient
 
 from envkit.errors import Error, InputError
@@ -22,8 +23,8 @@ from envkit.fetch import FetchError, archives, package_cache, routes
 from envkit.fetch.store import Store
 from envkit.model import Package
 
-FOO = tiny_package()
-BAR = tiny_package("bar", ending=".tar.bz2", subdir="linux-64")
+FOO = TinyPackage(noarch="generic")
+BAR = TinyPackage("bar", ending=".tar.bz2")
 
 
 def tree_of(tmp_path: Path, *packages: TinyPackage) -> str:
@@ -168,7 +169,7 @@ def test_an_edit_through_an_environment_is_noticed(tmp_path: Path, notes: Notes)
 
 def test_another_archive_of_the_same_name_replaces_the_entry(tmp_path: Path) -> None:
     have(tmp_path, FOO)
-    other = tiny_package(files={"share/foo.txt": b"another build\n"})
+    other = TinyPackage(files={"share/foo.txt": b"another build\n"})
     cache = have(tmp_path, other)
     assert (cache / FOO.stem / "share/foo.txt").read_text() == "another build\n"
     assert install_unplugged(cache, tmp_path / "env", other.locked()) == "installed\n"
@@ -208,35 +209,35 @@ LINKED: Mapping[str, tarfile.TarInfo] = {
 @pytest.mark.parametrize("ending", [".conda", ".tar.bz2"])
 @pytest.mark.parametrize("name", LINKED)
 def test_links_that_lead_out_are_refused(name: str, ending: str, tmp_path: Path) -> None:
-    refuse(tmp_path, tiny_package(ending=ending, members=(LINKED[name],)))
+    refuse(tmp_path, TinyPackage(ending=ending, members=(LINKED[name],)))
 
 
 def test_a_link_out_by_way_of_another_link_is_refused(tmp_path: Path) -> None:
     crooked = (member("here", tarfile.SYMTYPE, "."), member("out", tarfile.SYMTYPE, "here/.."))
-    refuse(tmp_path, tiny_package(members=crooked))
+    refuse(tmp_path, TinyPackage(members=crooked))
 
 
 def test_writing_through_a_link_is_refused(tmp_path: Path) -> None:
     through = (member("d", tarfile.SYMTYPE, str(tmp_path / "outside")), member("d/evil"))
     (tmp_path / "outside").mkdir()
-    refuse(tmp_path, tiny_package(members=through))
+    refuse(tmp_path, TinyPackage(members=through))
     assert list((tmp_path / "outside").iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["../evil", "/etc/evil", "share/../../evil", "share/not-there"])
 def test_a_list_of_files_that_names_what_is_not_in_it_is_refused(path: str, tmp_path: Path) -> None:
     """rattler links what paths.json lists; it is the list that must not lead out."""
-    refuse(tmp_path, tiny_package(listed={"share/foo.txt": b"", path: b""}))
+    refuse(tmp_path, TinyPackage(listed={"share/foo.txt": b"", path: b""}))
 
 
 def test_an_entry_point_that_is_no_command_is_refused(tmp_path: Path) -> None:
     link = b'{"noarch": {"type": "python", "entry_points": ["../../evil = foo:main"]}}'
-    refuse(tmp_path, tiny_package(info={"info/link.json": link}))
+    refuse(tmp_path, TinyPackage(info={"info/link.json": link}))
 
 
 @pytest.mark.parametrize("info", [{"info/paths.json": b"{"}, {"info/paths.json": b"[]"}])
 def test_a_list_of_files_that_cannot_be_read_is_refused(info: dict[str, bytes], tmp_path: Path) -> None:
-    refuse(tmp_path, tiny_package(info=info))
+    refuse(tmp_path, TinyPackage(info=info))
 
 
 @pytest.mark.parametrize("ending", [".conda", ".tar.bz2"])
@@ -253,7 +254,7 @@ def test_a_list_of_files_that_cannot_be_read_is_refused(info: dict[str, bytes], 
 )
 def test_other_evil_members_come_to_nothing(odd: tarfile.TarInfo, ending: str, tmp_path: Path) -> None:
     """rattler drops or flattens them; this test notices if a later one does not."""
-    cache = have(tmp_path, tiny_package(ending=ending, members=(odd,)))
+    cache = have(tmp_path, TinyPackage(ending=ending, members=(odd,)))
     assert not Path("/tmp/envkit-evil").exists()
     for path in tmp_path.rglob("evil*"):
         assert path.is_relative_to(cache / FOO.stem)
@@ -263,10 +264,7 @@ def test_other_evil_members_come_to_nothing(odd: tarfile.TarInfo, ending: str, t
 
 def test_an_archive_that_is_what_the_lock_says_but_damaged(tmp_path: Path) -> None:
     broken = FOO.content[:60] + b"\0" + FOO.content[61:]
-    package = TinyPackage(
-        name="foo", version="1.0", build="0", subdir="noarch", ending=".conda", content=broken
-    )
-    refuse(tmp_path, package)
+    refuse(tmp_path, replace(FOO, damaged=broken))
 
 
 def refuse(tmp_path: Path, package: TinyPackage) -> None:
@@ -297,7 +295,7 @@ def test_a_lock_that_contradicts_its_urls_is_refused_before_any_request(
 
 
 def test_an_epoch_in_a_file_name_is_written_out(tmp_path: Path) -> None:
-    package = tiny_package("epoch", "1!2.0")
+    package = TinyPackage("epoch", "1!2.0", noarch="generic")
     tree = tree_of(tmp_path, package)
     url = f"https://conda.anaconda.org/conda-forge/noarch/{package.file.replace('!', '%21')}"
     archives([package.locked(url=url)], routes=routes(tree, only=True), cache=tmp_path / "cache")
@@ -360,7 +358,7 @@ def test_two_processes_at_once_fetch_once(serve: Callable[..., Server], tmp_path
 
 def test_killed_at_any_moment_a_rerun_finishes(serve: Callable[..., Server], tmp_path: Path) -> None:
     packages = [
-        tiny_package(f"p{number}", files={f"share/{index}": os.urandom(3000) for index in range(40)})
+        TinyPackage(f"p{number}", files={f"share/{index}": os.urandom(3000) for index in range(40)})
         for number in range(6)
     ]
     server = serve(channel_files(*packages))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from faultyserver import Fault, Server
-from tinychannel import channel_files, tiny_package
+from tinychannel import TinyPackage, channel_files
 from watching import IMPATIENT, Notes, impatient
 
 from envkit import __version__
@@ -22,7 +22,7 @@ from envkit.fetch.redirects import refused_redirect
 from envkit.fetch.urls import shown
 
 CONTENT = random.Random(4).randbytes(1 << 17)
-FOO = tiny_package(files={"share/foo.bin": CONTENT})
+FOO = TinyPackage(noarch="generic", files={"share/foo.bin": CONTENT})
 HEALTHY = channel_files(FOO)
 PATH = f"conda-forge/noarch/{FOO.file}"
 MIDDLE = len(FOO.content) // 2
@@ -149,7 +149,7 @@ def test_envkit_says_its_name(serve: Callable[..., Server], tmp_path: Path) -> N
 
 
 def test_at_most_three_connections_to_a_host(serve: Callable[..., Server], tmp_path: Path) -> None:
-    packages = [tiny_package(f"p{number}") for number in range(9)]
+    packages = [TinyPackage(f"p{number}") for number in range(9)]
     server = serve(channel_files(*packages))
     server.delay = 0.05
     archives([package.locked() for package in packages], routes=impatient(server.url), cache=tmp_path)
@@ -377,7 +377,7 @@ def test_a_black_hole_is_given_up_within_ten_seconds(tmp_path: Path) -> None:
 
     holes = [socket.create_server(("127.0.0.1", 0), backlog=50) for _hole in range(3)]
     urls = [f"http://127.0.0.1:{hole.getsockname()[1]}" for hole in holes]
-    packages = [tiny_package(f"p{number}").locked() for number in range(6)]
+    packages = [TinyPackage(f"p{number}").locked() for number in range(6)]
     patience = Patience(connect=0.5, stall=0.5, rounds=IMPATIENT.rounds, pause=0.0)
     begun = time.monotonic()
     with pytest.raises(FetchError) as failed:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tinychannel import TinyPackage
 
 from envkit.errors import Error
 from envkit.install import read_environment
@@ -98,7 +99,8 @@ def _may_mount():
     ],
 )
 def test_a_full_disk(channel, installer, options, said):
-    channel.add("bulk", {f"share/bulk/{number}": os.urandom(4000) for number in range(100)})
+    files = {f"share/bulk/{number}": os.urandom(4000) for number in range(100)}
+    channel.add(TinyPackage("bulk", files=files, noarch="generic"))
     lock = channel.lock()
     installer(lock)  # so that the cache is complete, on another file system
     prefix = installer.prefix.parent.parent / "small" / "tiny"

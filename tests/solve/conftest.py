@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_channels import HELLO, LIBHELLO, OLD_LIBHELLO, PYTHON, build_channel
+from small_specs import HELLO, LIBHELLO, OLD_LIBHELLO, PYTHON
+from tinychannel import write_channel
 
 
 @pytest.fixture
 def channel(tmp_path: Path) -> Path:
     """python, hello (noarch, on top of python) and two versions of libhello."""
-    return build_channel(tmp_path / "channel", [PYTHON, HELLO, LIBHELLO, OLD_LIBHELLO])
+    return write_channel(tmp_path / "channel", PYTHON, HELLO, LIBHELLO, OLD_LIBHELLO)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_channels import LIBHELLO, Built, build_channel
+from small_specs import LIBHELLO
+from tinychannel import TinyPackage, write_channel
 
 from envkit.errors import InputError
 from envkit.lock import read_lock
@@ -308,6 +309,6 @@ def test_the_door_leaves_no_temporary_folders(machine: Machine, channel: Path) -
 
 
 def test_a_channel_is_told_from_a_virtual_one(tmp_path: Path) -> None:
-    build_channel(tmp_path / "real", [LIBHELLO, Built(name="__odd")])
+    write_channel(tmp_path / "real", LIBHELLO, TinyPackage("__odd"))
     setting = read_setting([f"file://{tmp_path}/real"], LINUX)
     assert setting.channels == (f"file://{tmp_path}/real",)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from small_channels import Built, build_channel, canonical, make_spec, repodata_of
+from small_specs import canonical, make_spec, repodata_of
+from tinychannel import TinyPackage, write_channel
 
 from envkit.errors import Error, Findings, InputError
 from envkit.lock import parse_lock
@@ -20,9 +21,9 @@ from envkit.solve import lock_text
 from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
 
-PYTHON = Built(name="python", version="3.11.9")
-PIP = Built(name="pip", version="24.0", subdir="noarch", noarch="python", depends=["python"])
-NUMPY = Built(name="numpy", version="1.26.4", depends=["python"])
+PYTHON = TinyPackage("python", version="3.11.9")
+PIP = TinyPackage("pip", version="24.0", noarch="python", depends=["python"])
+NUMPY = TinyPackage("numpy", version="1.26.4", depends=["python"])
 
 
 def wheel(folder: Path, name: str, version: str, *requires: str, tag: str = "py3-none-any") -> None:
@@ -78,7 +79,7 @@ def with_pip(*lines: str) -> Spec:
 
 
 def lock_of(spec: Spec, tmp_path: Path) -> Lock:
-    build_channel(tmp_path / "conda-forge", [PYTHON, PIP, NUMPY])
+    write_channel(tmp_path / "conda-forge", PYTHON, PIP, NUMPY)
     text = lock_text(spec, repodata=repodata_of(tmp_path), canonical=canonical)
     return parse_lock(text, tmp_path / "conda-lock.yml")
 
@@ -115,13 +116,13 @@ def test_torch_by_pip_must_be_one_version_too(
     folder = tmp_path / "index"
     wheel(folder, "torch", "2.3.0", tag="cp311-cp311-manylinux_2_17_x86_64")
     wheel(folder, "torch", "2.2.0", tag="cp311-cp311-manylinux_2_17_aarch64")
-    build_channel(
+    write_channel(
         tmp_path / "conda-forge",
-        [
-            Built(name=name, version=version, subdir=subdir)
+        *(
+            TinyPackage(name, version=version, platform=subdir)
             for subdir in ("linux-64", "linux-aarch64")
             for name, version in (("python", "3.11.9"), ("pip", "24.0"))
-        ],
+        ),
     )
     both = ("linux-64", "linux-aarch64")
     text = make_spec("python", "pip", platforms=both).text + "  - pip:\n"
@@ -157,7 +158,7 @@ def test_an_index_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: 
 
 
 def test_a_pip_section_needs_python(tmp_path: Path) -> None:
-    build_channel(tmp_path / "conda-forge", [Built(name="pip", version="1.0")])
+    write_channel(tmp_path / "conda-forge", TinyPackage("pip", version="1.0"))
     spec = make_spec("pip", text="channels: [conda-forge]\ndependencies:\n  - pip\n  - pip: [demo]\n")
     with pytest.raises(InputError, match="needs python"):
         lock_text(spec, repodata=repodata_of(tmp_path), canonical=canonical)

@@ -8,17 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_channels import (
-    HELLO,
-    LIBHELLO,
-    OLD_LIBHELLO,
-    PYTHON,
-    Built,
-    build_channel,
-    canonical,
-    make_spec,
-    repodata_of,
-)
+from small_specs import HELLO, LIBHELLO, OLD_LIBHELLO, PYTHON, canonical, make_spec, repodata_of
+from tinychannel import TinyPackage, write_channel
 
 from envkit.errors import Error, Findings, InputError
 from envkit.lock import is_fresh, parse_lock
@@ -31,7 +22,7 @@ from envkit.solve.engine import compare_versions, readable_reason
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A directory of one channel called conda-forge."""
-    build_channel(tmp_path / "mirror" / "conda-forge", [PYTHON, HELLO, LIBHELLO, OLD_LIBHELLO])
+    write_channel(tmp_path / "mirror" / "conda-forge", PYTHON, HELLO, LIBHELLO, OLD_LIBHELLO)
     return tmp_path / "mirror"
 
 
@@ -88,19 +79,19 @@ def test_two_processes_and_two_mirrors_give_the_same_bytes(root: Path, tmp_path:
     (elsewhere / "conda-forge").symlink_to(root / "conda-forge")
     script = """
 import os, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[2:]
 from pathlib import Path
-from small_channels import make_spec, repodata_of, canonical
+from small_specs import make_spec, repodata_of, canonical
 from envkit.solve import lock_text
 spec = make_spec("python=3.11", "hello")
-text = lock_text(spec, repodata=repodata_of(Path(sys.argv[2])), canonical=canonical)
+text = lock_text(spec, repodata=repodata_of(Path(sys.argv[1])), canonical=canonical)
 sys.stdout.write(text)
 sys.stdout.flush()
 os._exit(0)
 """
     texts = {
         subprocess.run(
-            [sys.executable, "-c", script, str(Path(__file__).parent), str(folder)],
+            [sys.executable, "-c", script, str(folder), *map(str, Path(__file__).parents[:2])],
             capture_output=True,
             text=True,
             check=True,
@@ -113,10 +104,10 @@ os._exit(0)
 
 
 def test_virtual_packages_are_the_specs_never_the_hosts(tmp_path: Path) -> None:
-    old = Built(name="demo", version="1.0", depends=["__glibc >=2.17"])
-    new = Built(name="demo", version="2.0", depends=["__glibc >=2.29"])
-    gpu = Built(name="gpu", depends=["__cuda >=12"])
-    build_channel(tmp_path / "conda-forge", [old, new, gpu])
+    old = TinyPackage("demo", version="1.0", depends=["__glibc >=2.17"])
+    new = TinyPackage("demo", version="2.0", depends=["__glibc >=2.29"])
+    gpu = TinyPackage("gpu", depends=["__cuda >=12"])
+    write_channel(tmp_path / "conda-forge", old, new, gpu)
     assert versions(lock_of(make_spec("demo"), tmp_path)) == {"demo": "1.0"}
     assert versions(lock_of(make_spec("gpu", cuda="12.4"), tmp_path)) == {"gpu": "1.0"}
     with pytest.raises(Findings, match="__cuda"):
@@ -124,8 +115,8 @@ def test_virtual_packages_are_the_specs_never_the_hosts(tmp_path: Path) -> None:
 
 
 def test_strict_priority(tmp_path: Path) -> None:
-    build_channel(tmp_path / "pytorch", [Built(name="demo", version="1.0")])
-    build_channel(tmp_path / "conda-forge", [Built(name="demo", version="2.0")])
+    write_channel(tmp_path / "pytorch", TinyPackage("demo", version="1.0"))
+    write_channel(tmp_path / "conda-forge", TinyPackage("demo", version="2.0"))
     spec = make_spec("demo", channels=("pytorch", "conda-forge"))
     lock = lock_of(spec, tmp_path)
     assert versions(lock) == {"demo": "1.0"}
@@ -135,12 +126,10 @@ def test_strict_priority(tmp_path: Path) -> None:
 
 
 def test_build_globs_reach_the_solver(tmp_path: Path) -> None:
-    build_channel(
+    write_channel(
         tmp_path / "conda-forge",
-        [
-            Built(name="pytorch", version="2.1.0", build="py3.11_cpu_0"),
-            Built(name="pytorch", version="2.1.0", build="py3.11_cuda11.8_cudnn8_0"),
-        ],
+        TinyPackage("pytorch", version="2.1.0", build="py3.11_cpu_0"),
+        TinyPackage("pytorch", version="2.1.0", build="py3.11_cuda11.8_cudnn8_0"),
     )
     for glob in ("*cpu*", "*cuda11.8*"):
         lock = lock_of(make_spec(f"pytorch=2.1.*={glob}"), tmp_path)
@@ -170,20 +159,14 @@ def test_an_earlier_lock_holds_packages_where_they_fit(root: Path) -> None:
 
 
 def torch_channel(tmp_path: Path, **versions: list[str]) -> Path:
-    build_channel(
+    write_channel(
         tmp_path / "conda-forge",
-        [
-            Built(
-                name="pytorch",
-                version=version,
-                build="cpu_0",
-                subdir=platform.replace("_", "-"),
-                depends=depends,
-            )
+        *(
+            TinyPackage("pytorch", version, "cpu_0", platform=platform.replace("_", "-"), depends=depends)
             for platform, found in versions.items()
             for version in found
             for depends in ([["missing"]] if version.endswith("9") else [[]])
-        ],
+        ),
     )
     return tmp_path
 

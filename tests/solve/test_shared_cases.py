@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_channels import PYTHON, build_channel, canonical, make_spec, repodata_of
+from small_specs import PYTHON, canonical, make_spec, repodata_of
+from tinychannel import write_channel
 
 from envkit.errors import Findings, InputError
 from envkit.lock import parse_lock
@@ -42,7 +43,7 @@ def test_the_order_of_channels_decides(number: int, order: str) -> None:
 
 def test_the_literal_nodefaults_is_no_channel_and_no_channels_are_an_error(tmp_path: Path) -> None:
     """Case 05."""
-    build_channel(tmp_path / "conda-forge", [PYTHON])
+    write_channel(tmp_path / "conda-forge", PYTHON)
     lock = parse_lock(
         lock_text(make_spec("python"), repodata=repodata_of(tmp_path), canonical=canonical), Path("lock.yml")
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_channels import HELLO, LIBHELLO, PYTHON, Built, build_channel, make_spec
+from small_specs import HELLO, LIBHELLO, PYTHON, make_spec
+from tinychannel import TinyPackage, write_channel
 
 from envkit import fetch
 from envkit.errors import Error, Findings
@@ -23,14 +24,14 @@ from envkit.solve import solve, write_lock
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
 TORCH = [
-    Built(name="pytorch", version="2.1.0", build="cuda118_py311_h0_0", depends=["__cuda"]),
-    Built(name="pytorch", version="2.4.0", build="cpu_py311_h0_0"),
+    TinyPackage("pytorch", version="2.1.0", build="cuda118_py311_h0_0", depends=["__cuda"]),
+    TinyPackage("pytorch", version="2.4.0", build="cpu_py311_h0_0"),
 ]
 
 
 @pytest.fixture
 def mirror(tmp_path: Path) -> Path:
-    build_channel(tmp_path / "mirror" / "conda-forge", [PYTHON, HELLO, LIBHELLO, *TORCH])
+    write_channel(tmp_path / "mirror" / "conda-forge", PYTHON, HELLO, LIBHELLO, *TORCH)
     return tmp_path / "mirror"
 
 
