@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envkit import fetch, install, lock, paths, wheels
-from envkit.matrix import Matrix
+from envkit.matrix import Matrix, pip_requirements
 from envkit.messages import _
 from envkit.model import CPU, Environment, Host, Variant
 from envkit.progress import Observer
@@ -43,7 +43,7 @@ def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer,
     kept = _installed(path, prefix, variant)
     if kept is None:
         with stages.stage(_("wheels")) as said:
-            asked = wheels.plan(variant, wheels.requirements(known, variant), observer=observer)
+            asked = wheels.plan(variant, pip_requirements(known, variant), observer=observer)
             channel = wheels.build(asked, cache=paths.cache(), observer=observer)
             said.append(_("{count} packages by pip").format(count=len(asked.items)))
         with stages.stage(_("lock")) as said:

@@ -1,6 +1,6 @@
 """The wheel channel: a local conda channel of the running Python and the wheels that pip resolves.
 
-    fallback_variant -> requirements -> plan -> build -> spec
+    fallback_variant -> plan -> build -> spec
 
 From there on it is a channel like any other, to be solved, locked and installed. Linux only, bound to this
 machine; nothing here imports the solver.
@@ -11,6 +11,6 @@ from __future__ import annotations
 from envkit.wheels.channel import build
 from envkit.wheels.plan import Wheel, WheelPlan
 from envkit.wheels.resolve import plan
-from envkit.wheels.spec import fallback_variant, requirements, spec
+from envkit.wheels.spec import fallback_variant, spec
 
-__all__ = ["Wheel", "WheelPlan", "build", "fallback_variant", "plan", "requirements", "spec"]
+__all__ = ["Wheel", "WheelPlan", "build", "fallback_variant", "plan", "spec"]

@@ -18,7 +18,7 @@ from envkit.wheels.constraints import build_label
 from envkit.wheels.plan import WheelPlan
 from envkit.wheels.resolve import running_python
 
-__all__ = ["fallback_variant", "requirements", "spec"]
+__all__ = ["fallback_variant", "spec"]
 
 _SERIES = re.compile(r"\d+(?:\.\d+)*\.\*")
 
@@ -37,12 +37,6 @@ def fallback_variant(matrix: Matrix, python: str | None = None) -> Variant:
         source="wheels",
         platforms=(host_platform(),),
     )
-
-
-def requirements(matrix: Matrix, variant: Variant) -> tuple[str, ...]:
-    """What to ask pip for: torch, the packages of every environment and those of the variant's extras."""
-    clauses = [clause if clause[0] in "=!<>~" else f"=={clause}" for clause in variant.torch.split(",")]
-    return (f"torch{','.join(clauses)}", *matrix.packages(variant).pip)
 
 
 def spec(variant: Variant, plan: WheelPlan, channel: Path) -> Spec:

@@ -263,14 +263,14 @@ def test_the_spec_names_what_was_planned(shelf: Path, heard: Heard, tmp_path: Pa
 
 
 def test_the_fallback_takes_its_torch_from_the_matrix() -> None:
-    from envkit.matrix import read_matrix
+    from envkit.matrix import pip_requirements, read_matrix
 
     matrix = read_matrix(Path(__file__).parents[2] / "environments" / "matrix.yaml")
     fallback = wheels.fallback_variant(matrix)
     assert fallback.name == f"wheels-py{MINOR.replace('.', '')}-cpu"
     assert fallback.torch == matrix.sources["wheels"].torch.text
     assert matrix.named(fallback.name) is None
-    asked = wheels.requirements(matrix, fallback)
+    asked = pip_requirements(matrix, fallback)
     assert asked[0] == f"torch=={fallback.torch}"
     assert "numpy" in asked
     assert wheels.fallback_variant(matrix, "3.12").name == "wheels-py312-cpu"

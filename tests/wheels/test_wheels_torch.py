@@ -9,7 +9,7 @@ import pytest
 from wheel_shelf import MINOR, Heard, link, run
 
 from envkit import wheels
-from envkit.matrix import read_matrix
+from envkit.matrix import pip_requirements, read_matrix
 from envkit.progress import Observer
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.network]
 def test_torch_from_wheels(tmp_path: Path, heard: Heard) -> None:
     matrix = read_matrix(Path(__file__).parents[2] / "environments" / "matrix.yaml")
     fallback = wheels.fallback_variant(matrix)
-    asked = wheels.plan(fallback, wheels.requirements(matrix, fallback), observer=heard)
+    asked = wheels.plan(fallback, pip_requirements(matrix, fallback), observer=heard)
     assert asked.accelerator == "cpu"
     channel = wheels.build(asked, cache=tmp_path / "cache", observer=heard, headers=True)
     prefix = tmp_path / "prefix"
