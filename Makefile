@@ -12,6 +12,14 @@ ENVKIT    := $(VENV)/bin/envkit
 # A variable counts when it stands on the command line of make: WSL sets NAME for every process, and
 # others have PYTHON or PREFIX in their environment for reasons of their own.
 given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
+# A misspelt one (EXTRA=, cuda=) would be ignored in silence and another environment made than was meant. Under
+# another make there may be variables of its own on the command line.
+KNOWN   = CUDA PYTHON TORCH SOURCE MIRROR EXTRAS NAME PREFIX LOCK ARGS BOOTSTRAP
+UNKNOWN = $(strip $(foreach name,$(filter-out $(KNOWN) VENV SHELL MAKE% ENVKIT_% -*,$(.VARIABLES)), \
+            $(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+ifeq ($(MAKELEVEL),0)
+  $(if $(UNKNOWN),$(error there is no variable $(UNKNOWN); there are $(KNOWN)))
+endif
 # Quoted for the shell, so that no value can end its argument early.
 quote = '$(subst ','\'',$(1))'
 flag  = $(if $(call given,$(2)),$(1) $(call quote,$(call given,$(2))))
@@ -32,7 +40,7 @@ help: ## Print this help
 env: $(VENV)/.ready ## Make the environment that CUDA, PYTHON, TORCH, SOURCE, EXTRAS or NAME ask for, and prove it
 	@$(ENVKIT) up $(WHICH) $(AXES) $(call flag,--mirror,MIRROR) $(PLACE) $(ARGS)
 
-validate: $(VENV)/.ready ## Prove again that the environment works here
+validate: $(VENV)/.ready ## Prove again, in full, that the environment works here
 	@$(ENVKIT) validate $(if $(call given,PREFIX),$(call quote,$(call given,PREFIX)),$(WHICH)) $(AXES) $(ARGS)
 
 lock: $(VENV)/.ready ## Pin all variants anew from the channels (NAME=... for one)
