@@ -40,10 +40,12 @@ def main(arguments: list[str]) -> None:
             sys.exit("the second run installed something")
         ratios.append(again / quick)
         print(
-            f"round {number + 1}: validate --quick {quick:.2f} s, up again {again:.2f} s, ratio {again / quick:.2f}"
+            f"round {number + 1}: validate --quick {quick:.2f} s, up again {again:.2f} s,"
+            f" ratio {again / quick:.2f}"
         )
     print(
-        f"{Path(prefix).name}: median ratio {statistics.median(ratios):.2f} (worst {max(ratios):.2f}), promised 1.5"
+        f"{Path(prefix).name}: median ratio {statistics.median(ratios):.2f} (worst {max(ratios):.2f}),"
+        f" promised 1.5"
     )
 
 
