@@ -12,6 +12,7 @@ import click
 from envkit import checks
 from envkit.cli.axes import axes_options, request_of
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.cli.view import terminal_columns
 from envkit.errors import ExitCode, InputError
 from envkit.install import read_environment
 from envkit.matrix import Axes
@@ -29,7 +30,9 @@ _VERSION = re.compile(r"\d+(\.\d+)*")
 @click.option("--quick", is_flag=True, help="Only what one import of torch can prove.")
 @click.option("--only", metavar="ID", multiple=True, help="Run only this check or area; again for more.")
 @click.option("--skip", metavar="ID", multiple=True, help="Leave out this check or area; again for more.")
-@click.option("--list", "listing", is_flag=True, help="Print every check and what it proves.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Print every check and what it proves; with -v its source."
+)
 def command(
     session: Session,
     environment: str | None,
@@ -44,7 +47,7 @@ def command(
     --python takes a version, as an axis, or the path of any interpreter to validate instead.
     """
     if listing:
-        return _listing()
+        return _listing(session)
     target = _target(environment, axes)
     report = checks.validate(target, quick=quick, only=only, skip=skip, observer=session.observer)
     return Outcome(
@@ -66,11 +69,14 @@ def _target(environment: str | None, axes: Axes) -> checks.Target:
     return checks.Target.of(find(request_of(None, axes)))
 
 
-def _listing() -> Outcome:
+def _listing(session: Session) -> Outcome:
+    """Every check; where its knowledge comes from too with -v, which makes lines too long for a terminal."""
     header = (_("check"), _("severity"), _("limit"), _("proves"), _("source"))
     lines: list[tuple[str, ...]] = []
     rows: list[dict[str, object]] = []
     for check in checks.CATALOGUE:
         lines.append((check.id, check.severity.value, f"{check.limit:.0f} s", check.proves, check.source))
         rows.append(dict(zip(_FIELDS, lines[-1], strict=True)) | {"limit": check.limit})
-    return Outcome(data={"checks": rows}, text=table(header, lines))
+    shown = len(header) if session.verbose > 0 else len(header) - 1
+    text = table(header[:shown], [line[:shown] for line in lines], columns=terminal_columns())
+    return Outcome(data={"checks": rows}, text=text)

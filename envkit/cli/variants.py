@@ -6,6 +6,7 @@ from typing import Any
 
 from envkit import install, paths
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.cli.view import terminal_columns
 from envkit.errors import Error
 from envkit.files import read_text
 from envkit.messages import _
@@ -45,23 +46,34 @@ def command(session: Session) -> Outcome:
                 "problem": problem,
             }
         )
-    words = {True: _("yes"), False: _("no")}
-    header = (_("variant"), _("python"), _("accelerator"), _("torch"), _("source"), _("extras"),
-              _("rendered"), _("locked"), _("installed"))  # fmt: skip
+    others = [name for name in install.names() if known.named(name) is None]
     lines = [
         (
             row["variant"],
             row["python"],
             row["accelerator"],
-            row["torch"],
             row["source"],
             " ".join(row["extras"]),
-            words[row["rendered"]],
-            row["problem"]
-            or (row["locked_torch"] or words[row["locked"]])
-            + ("" if row["fresh"] or not row["locked"] else " " + _("(stale)")),
-            words[row["installed"]],
+            _lock_state(row),
+            _("yes") if row["installed"] else _("no"),
         )
         for row in rows
     ]
-    return Outcome(data={"variants": rows}, text=table(header, lines))
+    header = (_("variant"), _("python"), "CUDA", _("source"), _("extras"), "torch", _("installed"))
+    text = [table(header, lines, columns=terminal_columns()), ""]
+    text.append(_("extras to ask for: {names}").format(names=" ".join(known.extras)))
+    if others:
+        text.append(_("other environments: {names}").format(names=" ".join(others)))
+    return Outcome(
+        data={"variants": rows, "extras": list(known.extras), "others": others}, text="\n".join(text)
+    )
+
+
+def _lock_state(row: dict[str, Any]) -> str:
+    """The locked version of torch, and whether the lock or environment.yml must be made anew."""
+    if row["problem"]:
+        return str(row["problem"])
+    if not row["locked"]:
+        return _("not locked")
+    remark = _("(stale)") if not row["fresh"] else "" if row["rendered"] else _("(not rendered)")
+    return f"{row['locked_torch'] or '?'} {remark}".rstrip()

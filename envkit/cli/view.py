@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -15,9 +16,14 @@ from rich.text import Text
 
 from envkit.progress import SILENT, Observer
 
-__all__ = ["Bars", "Lines", "view"]
+__all__ = ["Bars", "Lines", "terminal_columns", "view"]
 
 _SECONDS_BETWEEN_LINES = 10.0
+
+
+def terminal_columns() -> int | None:
+    """How wide stdout is; None where it is no terminal and lines may be of any length."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextmanager

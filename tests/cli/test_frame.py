@@ -140,3 +140,14 @@ def test_an_interrupt_ends_in_130(number: int) -> None:
     assert child.returncode == 130
     assert time.monotonic() - began < 10
     assert "Traceback" not in stderr
+
+
+def test_variants_names_the_extras_and_the_environments_beside_the_matrix(tmp_path: Path) -> None:
+    (tmp_path / "envs" / "mine" / "conda-meta").mkdir(parents=True)
+    (tmp_path / "envs" / "mine" / "conda-meta" / "history").touch()
+    done = envkit("variants", "--json", cwd=MATRIX.parents[1], ENVKIT_HOME=str(tmp_path))
+    result = json.loads(done.stdout)["result"]
+    assert "notebook" in result["extras"]
+    assert result["others"] == ["mine"]
+    shown = envkit("variants", cwd=MATRIX.parents[1], ENVKIT_HOME=str(tmp_path)).stdout
+    assert shown.splitlines()[-1].endswith("mine")

@@ -122,6 +122,17 @@ def test_a_table_is_aligned_for_wide_characters() -> None:
     assert table(("a", "b"), []) == "a  b"
 
 
+def test_a_table_is_narrowed_at_the_spaces_of_its_widest_column() -> None:
+    rows = [("x", "one two three", "1"), ("y", "", "22")]
+    assert table(("n", "words", "z"), rows, columns=14).splitlines() == [
+        "n  words    z",
+        "x  one two  1",
+        "   three",
+        "y           22",
+    ]
+    assert max(map(len, table(("n", "words", "z"), rows, columns=5).splitlines())) == 12
+
+
 @pytest.mark.parametrize(
     ("text", "columns"), [("abc", 3), ("环境", 4), ("e\u0301", 1), ("", 0), ("ｆｕｌｌ", 8), ("ﾊﾝｶｸ", 4)]
 )
