@@ -174,11 +174,16 @@ def _from_made_name(matrix: Matrix, name: str, platform: str | None) -> Variant 
     axes = read_name(name)
     if axes is None or (axes.source is not None and axes.source not in matrix.sources):
         return None
+    try:
+        accelerator = _accelerator(matrix, axes.accelerator)
+    except InputError:
+        # A slip of the pen in a listed name (cu181): the nearest names help, the nearest CUDA would not.
+        return None
     return made(
         matrix,
         Wanted(
             python=axes.python,
-            accelerator=_accelerator(matrix, axes.accelerator),
+            accelerator=accelerator,
             torch=axes.torch,
             source=cast("Source | None", axes.source),
             platform=platform,

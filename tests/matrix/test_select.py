@@ -91,6 +91,7 @@ def test_the_source_is_the_first_that_has_the_build(shipped: Matrix) -> None:
         (Axes(torch="two"), "TORCH=two is not a version", "2.3"),
         (Axes(torch="1.5"), "no known release", "1.13, 2.0"),
         (Axes(name="py311-cu11"), "no variant 'py311-cu11'", "envkit variants"),
+        (Axes(name="py311-cu181"), "no variant 'py311-cu181'; .*py311-cu118", "envkit variants"),
         (Axes(name="../etc"), "no variant '../etc'", "envkit variants"),
         (Axes(name="py311-cu118+"), "EXTRAS= is not known", ""),
         (Axes(name=""), "no variant ''", ""),
