@@ -94,7 +94,8 @@ def _run_fresh(waiting: list[tuple[Job, list[CheckInfo]]], ledger: Ledger, seat:
                     if left:
                         running[pool.submit(run_fresh, seat, job)] = left
                 if running:
-                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    # In short waits, for a signal that comes just before one is seen only at its end.
+                    for future in wait(running, timeout=0.5, return_when=FIRST_COMPLETED).done:
                         ledger.judge(running.pop(future), future.result())
         except BaseException:
             # The threads wait for their processes: those must end first, or this would take their limits.

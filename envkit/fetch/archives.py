@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,6 +31,8 @@ _MAGIC = {".conda": (b"PK\x03\x04",), ".tar.bz2": (b"BZh",)}
 _WORKERS = 8
 _WIND_DOWN = 5.0
 """Seconds that stopped threads get to put things in order; one waiting for a silent host is left behind."""
+_TICK = 0.5
+"""Seconds between looks for a signal: one that comes just before a wait would not be seen until its end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,9 +109,12 @@ class _Run:
     def all(self, missing: Sequence[_Archive]) -> None:
         """Have them all; the first failure, or Ctrl-C, stops the others at their next block."""
         pool = ThreadPoolExecutor(min(_WORKERS, len(missing)), thread_name_prefix="fetch")
-        futures = [pool.submit(self.one, archive) for archive in missing]
+        futures: list[Future[None]] = []
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
+            for archive in missing:
+                futures.append(pool.submit(self.one, archive))
+            while not _ended(*wait(futures, timeout=_TICK, return_when=FIRST_EXCEPTION)):
+                pass
         finally:
             self.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -219,6 +224,11 @@ def _archive(package: Package, routes: Routes) -> _Archive:
             _("lock again, or correct the URL"),
         )
     return _Archive(name=name, ending=ending, sha256=package.sha256, urls=routes.urls(package.url))
+
+
+def _ended(done: Set[Future[None]], others: Set[Future[None]]) -> bool:
+    """Whether all are done, or one of them failed."""
+    return not others or any(future.exception() is not None for future in done)
 
 
 def _raise_first(futures: Sequence[Future[None]]) -> None:
