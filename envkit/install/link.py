@@ -6,7 +6,6 @@ The records are built from each archive's own `info/index.json` (the lock has ne
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +34,8 @@ def link(
 
     No link script is run and no connection opened. Raises Error; the stage is then of no use.
     """
+    import asyncio
+
     from rattler.install import install
     from rattler.networking import Client
     from rattler.package_cache import PackageCache, ValidationMode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from envkit import fetch, install, lock, paths, wheels
+from envkit import fetch, install, lock, paths
 from envkit.matrix import Matrix, pip_requirements
 from envkit.messages import _
 from envkit.model import CPU, Environment, Host, Variant
@@ -17,6 +17,8 @@ __all__ = ["earlier_fallback", "plan_wheels", "warning", "wheels_variant"]
 
 def wheels_variant(known: Matrix, request: Request) -> Variant:
     """The variant the wheel channel gives: this interpreter, the extras asked for, CUDA only where asked."""
+    from envkit import wheels
+
     variant = wheels.fallback_variant(known)
     axes = request.axes
     extras = tuple(sorted(axes.extras or ()))
@@ -35,7 +37,7 @@ def wheels_variant(known: Matrix, request: Request) -> Variant:
 
 def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer, stages: Stages) -> Plan:
     """Repack what pip resolves, solve it and lock it; nothing is done again that lies there already."""
-    from envkit import solve
+    from envkit import solve, wheels
 
     variant = wheels_variant(known, request)
     name, prefix = request.place(variant.name)
