@@ -155,29 +155,39 @@ def execute(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KeyboardInterrupt, click.Abort):
-        return _fail(command, as_json, ExitCode.INTERRUPTED, _("interrupted"))
+        return _fail(
+            command, as_json, ExitCode.INTERRUPTED, _("interrupted"), _("run the same command again")
+        )
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as problem:
         hint = _("`envkit {command} --help` shows how it is used").format(command=command).replace("  ", " ")
         return _fail(command, as_json, ExitCode.USAGE, problem.format_message(), hint)
     except Error as problem:
-        where = {}
+        where, hint = {}, problem.hint
         if isinstance(problem, InputError) and problem.path is not None:
             where = {"path": str(problem.path), "line": problem.line}
+            hint = hint or _("correct the file or its path, then run the same command again")
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
-        return _fail(command, as_json, code, str(problem), problem.hint, **where)
+        return _fail(command, as_json, code, str(problem), hint, **where)
     except OSError as problem:
         # A full or failing disk can answer any write; it is the machine's fault and never a bug.
         text = f"{problem.strerror or problem}" + (f": {problem.filename}" if problem.filename else "")
-        return _fail(command, as_json, ExitCode.ENVIRONMENT, text)
+        hint = _("free some space or choose a folder you may write to")
+        return _fail(command, as_json, ExitCode.ENVIRONMENT, text, hint)
     except Exception as problem:
         return _bug(command, as_json, problem)
 
 
 def _own(arguments: Sequence[str]) -> Sequence[str]:
-    """The arguments up to `--`: what follows belongs to someone else's command."""
-    return arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+    """What is envkit's: all up to `--` or to the environment of `run`; the rest is someone else's command."""
+    own = list(arguments)
+    if "--" in own:
+        own = own[: own.index("--")]
+    for position in range(1, len(own) if own[:1] == ["run"] else 0):
+        if not own[position].startswith("-") and own[position - 1] != "--lang":
+            return own[: position + 1]
+    return own
 
 
 def _language_asked(arguments: Sequence[str]) -> str | None:
