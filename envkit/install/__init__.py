@@ -11,7 +11,7 @@ from envkit.install.install import install
 from envkit.install.plan import Plan, plan, this_platform
 from envkit.install.remove import remove
 from envkit.install.run import run
-from envkit.install.target import check_name, is_environment
+from envkit.install.target import check_name, check_place, fit_name, is_environment
 from envkit.install.variables import environment_variables
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "Plan",
     "activation",
     "check_name",
+    "check_place",
     "environment_variables",
+    "fit_name",
     "install",
     "is_current",
     "is_environment",

@@ -13,7 +13,7 @@ from envkit.install import marker
 from envkit.install.space import cannot_write
 from envkit.messages import _
 
-__all__ = ["check_name", "check_target", "is_environment", "locate", "normal"]
+__all__ = ["check_name", "check_place", "check_target", "fit_name", "is_environment", "locate", "normal"]
 
 # Letters and digits of any script; then also what ad-hoc names are made of: `py311-cu118+vision`.
 _NAME = re.compile(r"\w[\w.+=-]*\Z")
@@ -29,6 +29,12 @@ def check_name(name: str) -> str:
             _("use letters, digits and - _ + = . and begin with a letter or digit"),
         )
     return name
+
+
+def fit_name(text: str) -> str:
+    """The nearest to `text`, such as a folder's name, that an environment may be called; "" where none is."""
+    words = re.sub(r"[^\w.+=-]+", "-", text).lstrip("-.+=").rstrip("-")
+    return re.sub(r"\.{2,}", ".", words).encode()[:200].decode(errors="ignore")
 
 
 def locate(name_or_prefix: str) -> Path:
@@ -57,13 +63,13 @@ def is_environment(prefix: Path) -> bool:
         return False
 
 
-def check_target(prefix: Path) -> bool:
-    """Whether an older environment of ours stands at `prefix`, which an install may replace.
+def check_place(prefix: Path) -> bool:
+    """Whether an older environment of ours stands at `prefix`. Quick, and nothing is written.
 
     Raises InputError for a path that can hold no environment or holds something else: a file, a folder
-    with other content, an environment that envkit did not make, a mount point, an environment nested
-    inside the one to be replaced. Raises Error where the parent cannot be written to.
+    with other content, an environment that envkit did not make, a mount point.
     """
+    prefix = normal(prefix)
     unfit = _UNFIT.search(str(prefix))
     if unfit:
         raise InputError(
@@ -85,6 +91,16 @@ def check_target(prefix: Path) -> bool:
     replaces = content and marker.path(prefix).is_file()
     if content and not replaces:
         _refuse(prefix)
+    return replaces
+
+
+def check_target(prefix: Path) -> bool:
+    """`check_place`, and whether an install can begin: the parent of `prefix` is made where it lacks.
+
+    Raises InputError also for an environment nested inside the one to be replaced, Error where the parent
+    cannot be written to.
+    """
+    replaces = check_place(prefix)
     if replaces:
         _refuse_nested(prefix)
     _make_parent(prefix.parent)

@@ -80,7 +80,7 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
         try:
             made = _install(plan_wheels(root, known, request, observer, stages), observer, stages)
         except Error as problem:
-            raise Error(f"{nothing.message}\n{problem.message}", problem.hint or nothing.hint) from None
+            raise Error(f"{nothing.message}\n{problem.message}", f"{nothing.hint}\n{problem.hint}") from None
         return replace(made, reason=warning(), fallback=True)
 
 
@@ -101,8 +101,9 @@ def _plan_given(request: Request) -> Plan:
 
 def _name_of(wanted: Lock) -> str:
     """A name for the environment of a bare lock: the file's, or its folder's where it has the usual name."""
-    stem = wanted.path.absolute().name.removesuffix(".yml").removesuffix(".yaml")
-    return stem if stem not in ("conda-lock", "") else wanted.path.absolute().parent.name or stem
+    path = wanted.path.absolute()
+    stem = path.name.removesuffix(".yml").removesuffix(".yaml")
+    return install.fit_name(path.parent.name if stem == "conda-lock" else stem) or stem
 
 
 def _install(plan: Plan, observer: Observer, stages: Stages) -> Provisioned:

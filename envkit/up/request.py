@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from envkit import fetch, paths
+from envkit import fetch, install, paths
 from envkit.matrix import Axes
 from envkit.model import CPU, Environment, Lock, Report, Variant
 from envkit.progress import Observer
@@ -53,9 +53,13 @@ class Request:
         )
 
     def place(self, variant_name: str) -> tuple[str, Path]:
-        """The name and the prefix of the environment."""
-        name = self.name or (self.prefix.name if self.prefix else variant_name)
-        return name, self.prefix or paths.environments() / name
+        """The name and the prefix of the environment; InputError where none can be put there."""
+        own = self.prefix.absolute().name if self.prefix else variant_name
+        name = install.check_name(self.name or install.fit_name(own) or variant_name)
+        prefix = self.prefix or paths.environments() / name
+        if not install.is_environment(prefix):
+            install.check_place(prefix)
+        return name, prefix
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
