@@ -35,6 +35,8 @@ def activation_line(environment: Environment) -> str:
 def _ourselves() -> str:
     """How the user would call this program from here: its bare name where that finds it."""
     own = Path(sys.argv[0]).absolute()
+    if own.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m envkit"
     found = shutil.which("envkit")
     if found and Path(found).resolve() == own.resolve():
         return "envkit"
