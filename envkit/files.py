@@ -14,21 +14,36 @@ import yaml
 from envkit.errors import Error, InputError
 from envkit.messages import _
 
-__all__ = ["line_of", "read_text", "read_yaml", "sha256_of", "write_atomically"]
+__all__ = [
+    "ScalarErrors",
+    "line_of",
+    "read_text",
+    "read_yaml",
+    "refuse_bomb",
+    "sha256_of",
+    "write_atomically",
+]
 
 _READ_SIZE = 1 << 20
+_LARGEST = 64 << 20
+_LARGEST_YAML = 4 << 20
+_MOST_NODES = 1_000_000
+"""Bytes of a file that is read whole, bytes of one that people edit, values in one, its aliases resolved."""
 
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file (a byte order mark is allowed); InputError where that cannot be."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
     except FileNotFoundError:
         raise InputError(_("there is no such file"), path=path) from None
     except IsADirectoryError:
         raise InputError(_("this is a directory, not a file"), path=path) from None
     except OSError as problem:
         raise InputError(_("cannot be read: {reason}").format(reason=problem.strerror), path=path) from None
+    if len(raw) > _LARGEST:
+        raise InputError(_("larger than {size} MB").format(size=_LARGEST >> 20), path=path)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -42,8 +57,73 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-class _StrictLoader(yaml.SafeLoader):
+class ScalarErrors(yaml.constructor.SafeConstructor):
+    """For a YAML loader: a scalar that is not what it looks like (`2024-02-30`) is a mistake with a line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as problem:
+            # PyYAML lets through whatever int(), float() and datetime() say.
+            raise yaml.constructor.ConstructorError(
+                None,
+                None,
+                _("not a value that YAML can read here: {reason}").format(reason=problem),
+                node.start_mark,
+            ) from None
+
+
+def refuse_bomb(node: yaml.Node | None) -> None:
+    """Raise YAMLError for a document whose aliases make it huge ("billion laughs"), before it is built."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = _MOST_NODES + 1  # what an alias to a node around it finds
+            children = node.value if isinstance(node, yaml.SequenceNode) else ()
+            if isinstance(node, yaml.MappingNode):
+                children = [child for pair in node.value for child in pair]
+            sizes[id(node)] = 1 + sum(map(size, children))
+        return sizes[id(node)]
+
+    if node is not None and size(node) > _MOST_NODES:
+        raise yaml.constructor.ConstructorError(
+            None, None, _("its aliases make it too large"), node.start_mark
+        )
+
+
+class _StrictLoader(ScalarErrors, yaml.SafeLoader):
     """Refuses a key that stands twice in one mapping, and remembers the line of every key."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._seen: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Before `<<` brings in others' keys: those may be overridden.
+        if id(node) not in self._seen:
+            self._seen.add(id(node))
+            self._refuse_double_keys(node)
+        super().flatten_mapping(node)
+
+    def _refuse_double_keys(self, node: yaml.MappingNode) -> None:
+        lines: dict[Any, int] = {}
+        for key_node, _value in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float | bool | None):
+                raise yaml.constructor.ConstructorError(
+                    None, None, _("a key must be a plain value"), key_node.start_mark
+                )
+            if key in lines:
+                raise yaml.constructor.ConstructorError(
+                    None,
+                    None,
+                    _("the key '{key}' stands twice (first in line {line})").format(key=key, line=lines[key]),
+                    key_node.start_mark,
+                )
+            lines[key] = key_node.start_mark.line + 1
 
 
 class _Mapping(dict[Any, Any]):
@@ -60,19 +140,7 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> Iterato
     loader.flatten_mapping(node)
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
-        line = key_node.start_mark.line + 1
-        if not isinstance(key, str | int | float | bool | None):
-            raise yaml.constructor.ConstructorError(
-                None, None, _("a key must be a plain value"), key_node.start_mark
-            )
-        if key in lines:
-            raise yaml.constructor.ConstructorError(
-                None,
-                None,
-                _("the key '{key}' stands twice (first in line {line})").format(key=key, line=lines[key]),
-                key_node.start_mark,
-            )
-        lines[key] = line
+        lines[key] = key_node.start_mark.line + 1
         result[key] = loader.construct_object(value_node, deep=True)
 
 
@@ -86,20 +154,25 @@ def read_yaml(path: Path) -> Any:
     for a syntax error, a duplicate key, an unsafe tag or an empty file.
     """
     text = read_text(path)
-    loader = _StrictLoader(text)
+    if len(text) > _LARGEST_YAML:
+        raise InputError(_("larger than {size} MB").format(size=_LARGEST_YAML >> 20), path=path)
     try:
-        document = loader.get_single_data()
+        loader = _StrictLoader(text)
+        try:
+            node = loader.get_single_node()
+            refuse_bomb(node)
+            document = loader.construct_document(node) if node is not None else None
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         raise InputError(
             str(problem.problem or problem), path=path, line=mark.line + 1 if mark else None
         ) from None
     except yaml.YAMLError as problem:
-        raise InputError(str(problem), path=path) from None
+        raise InputError(" ".join(str(problem).split()), path=path) from None
     except RecursionError:
         raise InputError(_("nested too deeply"), path=path) from None
-    finally:
-        loader.dispose()
     if document is None:
         raise InputError(_("the file is empty"), path=path)
     return document

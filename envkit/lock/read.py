@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from envkit.errors import InputError
-from envkit.files import read_text
+from envkit.files import ScalarErrors, read_text, refuse_bomb
 from envkit.messages import _
 from envkit.model import Lock, Manager, Package
 
@@ -30,6 +30,7 @@ SCHEMA = "1"
 """The version of what envkit adds to a lock, in `metadata.custom_metadata`."""
 
 _LARGEST = 64 << 20
+_LONGEST = 300  # characters of a message: a stranger's text may be any length
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.))*")
 _VERSION = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_!+~-]|\.(?!\.))*")
@@ -45,10 +46,11 @@ class _Problem(Exception):
     """A mistake at a place in the document, before the file's name is known."""
 
     def __init__(self, place: str, text: str) -> None:
+        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
         super().__init__(f"{place}: {text}" if place else text)
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(ScalarErrors, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """The C parser (twelve times faster), refusing a key that stands twice in one mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -82,9 +84,15 @@ def parse_lock(text: str, path: Path) -> Lock:
 def _document(text: str, path: Path) -> Mapping[Any, Any]:
     if len(text) > _LARGEST:
         raise _Problem("", _("too large to be a lock ({size} MB)").format(size=len(text) >> 20))
-    loader = _Loader(text)
     try:
-        document = loader.get_single_data()
+        loader = _Loader(text)  # type: ignore[call-arg]  # the parser's, which mypy does not see
+        try:
+            node = loader.get_single_node()
+            if "&" in text:
+                refuse_bomb(node)
+            document = loader.construct_document(node) if node is not None else None
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         raise InputError(
@@ -94,8 +102,6 @@ def _document(text: str, path: Path) -> Mapping[Any, Any]:
         raise _Problem("", _("nested too deeply")) from None
     except (yaml.YAMLError, ValueError) as problem:
         raise InputError(" ".join(str(problem).split()), path=path) from None
-    finally:
-        loader.dispose()
     if document is None:
         raise _Problem("", _("the file is empty"))
     if not isinstance(document, dict):
