@@ -200,7 +200,7 @@ def test_refuses_a_platform_that_is_not_announced(tmp_path: Path) -> None:
         ("a: !!python/object/apply:os.system [id]\n", "could not determine a constructor"),
         (
             "version: 1\nmetadata: &m {platforms: [linux-64], channels: *m}\npackage: []\n",
-            "metadata.channels",
+            "its aliases make it too large",
         ),
         ("a: 2024-13-45\n", "month"),
         ("a: \x00\n", "control characters"),
@@ -250,7 +250,10 @@ def test_whatever_replaces_a_value_is_read_or_refused(data: st.DataObject) -> No
         assert all(package.sha256 for package in lock.packages)
 
 
-NAMES = st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}[a-z0-9]", fullmatch=True).filter(lambda name: ".." not in name)
+# conda-lock leaves out what is called like a virtual package (`__glibc`).
+NAMES = st.from_regex(r"(?!__)[a-z_][a-z0-9_.-]{0,8}[a-z0-9]", fullmatch=True).filter(
+    lambda name: ".." not in name
+)
 VERSIONS = st.from_regex(
     r"([0-9]!)?[0-9]{1,3}(\.[0-9]{1,3}){0,3}([a-z][0-9])?(\+cu[0-9]{3})?", fullmatch=True
 )
