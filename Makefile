@@ -11,7 +11,15 @@ ENVKIT    := $(VENV)/bin/envkit
 
 # A variable counts when it stands on the command line of make: WSL sets NAME for every process, and
 # others have PYTHON or PREFIX in their environment for reasons of their own.
-given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
+# It counts as it stands: make would expand a dollar sign in it and run a $(shell ...), on its way into the
+# environment of every recipe too.
+unexport CUDA PYTHON TORCH SOURCE MIRROR EXTRAS NAME PREFIX LOCK
+given = $(if $(filter command,$(firstword $(origin $(1)))),$(call oneline,$(1),$(value $(1))))
+oneline = $(if $(findstring $(newline),$(2)),$(error $(1) holds a line break),$(2))
+define newline
+
+
+endef
 # A misspelt one (EXTRA=, cuda=) would be ignored in silence and another environment made than was meant. Under
 # another make there may be variables of its own on the command line.
 KNOWN   = CUDA PYTHON TORCH SOURCE MIRROR EXTRAS NAME PREFIX LOCK ARGS BOOTSTRAP
