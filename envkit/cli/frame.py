@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from envkit import __version__, messages, paths
+from envkit.cli.invocation import ourselves
 from envkit.cli.view import view
 from envkit.errors import Error, ExitCode, InputError
 from envkit.messages import _
@@ -126,7 +127,7 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
             click.option("--json", is_flag=True, help="Print one JSON object, failures included."),
         ):
             decorated = option(decorated)
-        help_text = f"{VERBS[name][0].upper()}{VERBS[name][1:]}."
+        help_text = VERBS[name]
         if function.__doc__:
             help_text += f"\n\n{inspect.cleandoc(function.__doc__)}"
         make: Callable[..., click.Command] = click.command(name, help=help_text, **settings)
@@ -141,9 +142,9 @@ def execute(arguments: Sequence[str]) -> int:
     as_json = "--json" in _own(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    command = next((word for word in arguments if not word.startswith("-")), "")
+    command = next((word for word in arguments if word in VERBS), "")
     try:
-        result = envkit.main(list(arguments), prog_name="envkit", standalone_mode=False)
+        result = envkit.main(list(arguments) or ["--help"], prog_name="envkit", standalone_mode=False)
         outcome = result if isinstance(result, Outcome) else Outcome(code=int(result or 0))
         if as_json and isinstance(result, Outcome):
             _print_json(command, outcome.code, result=outcome.data)
@@ -223,6 +224,8 @@ def _print_json(
 
 
 def _fail(command: str, as_json: bool, code: int, message: str, hint: str = "", **where: Any) -> int:
+    # Hints name `envkit`, which stands in PATH for few: what they name must run as it is pasted.
+    hint = hint.replace("`envkit ", f"`{ourselves()} ")
     if as_json:
         _print_json(command, code, error={"message": message, "hint": hint, **where})
     print(_("error: {message}").format(message=message), file=sys.stderr)

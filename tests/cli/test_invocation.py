@@ -1,0 +1,69 @@
+"""Which shell a call came from, and hints that run as they are pasted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envkit.cli.invocation import shell_in_use
+
+
+def process(proc: Path, number: int, name: str, parent: int) -> None:
+    (proc / str(number)).mkdir()
+    (proc / str(number) / "stat").write_text(f"{number} ({name}) S {parent} 1 1 0 -1")
+
+
+@pytest.mark.parametrize(
+    ("above", "login", "expected"),
+    [
+        (["fish"], "/bin/bash", "fish"),
+        (["make", "fish"], "/bin/bash", "fish"),
+        (["sh", "make", "zsh"], "/usr/bin/fish", "zsh"),
+        (["python3", "fish"], "/bin/bash", "bash"),
+        (["a (b) c"], "/bin/zsh", "zsh"),
+        (["sshd"], "/bin/ksh", "posix"),
+        (["sshd"], "", "bash"),
+    ],
+)
+def test_the_shell_above_counts_before_the_login_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, above: list[str], login: str, expected: str
+) -> None:
+    monkeypatch.setenv("SHELL", login)
+    for number, name in enumerate(above, start=10):
+        process(tmp_path, number, name, number + 1)
+    assert shell_in_use(proc=tmp_path, parent=10) == expected
+
+
+def test_the_login_shell_counts_where_proc_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/fish")
+    assert shell_in_use(proc=tmp_path, parent=10) == "fish"
+
+
+def envkit(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "envkit", *arguments],
+        cwd=cwd, env={**os.environ, "LANG": "C.UTF-8"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_a_command_in_a_hint_can_be_pasted(tmp_path: Path) -> None:
+    hint = envkit("no-such-verb", cwd=tmp_path).stderr.splitlines()[-1]
+    command = hint.split("`")[1]
+    pasted = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert pasted.returncode == 0, pasted.stderr
+    assert "activate" in pasted.stdout
+
+
+def test_envkit_alone_shows_its_help(tmp_path: Path) -> None:
+    done = envkit(cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == envkit("--help", cwd=tmp_path).stdout
