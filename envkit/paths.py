@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
-__all__ = ["cache", "environments", "home", "state"]
+__all__ = ["NoHome", "cache", "environments", "home", "state"]
+
+
+class NoHome(OSError):
+    """`~` stands in a path and nobody knows whose home that is: no HOME, or no such user."""
 
 
 def home() -> Path:
-    """Environments and state: `$ENVKIT_HOME`, by default `~/.local/share/envkit`."""
-    chosen = os.environ.get("ENVKIT_HOME")
-    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".local" / "share" / "envkit"
+    """Environments and state: `$ENVKIT_HOME`, by default `~/.local/share/envkit`. Raises NoHome."""
+    return _absolute(os.environ.get("ENVKIT_HOME") or "~/.local/share/envkit")
 
 
 def cache() -> Path:
@@ -20,7 +24,7 @@ def cache() -> Path:
     Packages are hard-linked from here into environments, so the two belong on one file system.
     """
     chosen = os.environ.get("ENVKIT_CACHE")
-    return Path(chosen).expanduser().absolute() if chosen else home() / "cache"
+    return _absolute(chosen) if chosen else home() / "cache"
 
 
 def environments() -> Path:
@@ -31,3 +35,10 @@ def environments() -> Path:
 def state() -> Path:
     """Locks of ad-hoc variants and what earlier runs learnt."""
     return home() / "state"
+
+
+def _absolute(path: str) -> Path:
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError:
+        raise NoHome(errno.ENOENT, os.strerror(errno.ENOENT), path) from None

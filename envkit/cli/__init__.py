@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from envkit.cli.frame import execute
+from envkit.cli import streams
 from envkit.errors import ExitCode
 
 __all__ = ["main"]
@@ -17,10 +17,14 @@ def main() -> None:
     py-rattler's runtime can crash an interpreter that shuts down in the ordinary way, after the work is
     done; so the streams are flushed and the process leaves without further ceremony.
     """
-    code = execute(sys.argv[1:])
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
+        streams.prepare()
+        # Imported here: a Ctrl-C may come that early too.
+        from envkit.cli.frame import execute
+
+        code = execute(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    if not streams.flush():
         code = code or ExitCode.ENVIRONMENT
     os._exit(code)

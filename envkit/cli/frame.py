@@ -11,6 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import click
 
 from envkit import __version__, messages, paths
+from envkit.cli import streams
 from envkit.cli.invocation import ourselves
 from envkit.cli.view import view
 from envkit.errors import Error, ExitCode, InputError
@@ -143,18 +145,21 @@ def execute(arguments: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     command = next((word for word in arguments if word in VERBS), "")
+    code = 0
     try:
         result = envkit.main(list(arguments) or ["--help"], prog_name="envkit", standalone_mode=False)
         outcome = result if isinstance(result, Outcome) else Outcome(code=int(result or 0))
+        code = int(outcome.code)
         if as_json and isinstance(result, Outcome):
             _print_json(command, outcome.code, result=outcome.data)
         elif outcome.text:
             print(outcome.text)
         sys.stdout.flush()
-        return int(outcome.code)
+        return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        # Whoever reads has read enough (`| head -1`).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return code
     except (KeyboardInterrupt, click.Abort):
         return _fail(
             command, as_json, ExitCode.INTERRUPTED, _("interrupted"), _("run the same command again")
@@ -171,6 +176,14 @@ def execute(arguments: Sequence[str]) -> int:
             hint = hint or _("correct the file or its path, then run the same command again")
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
         return _fail(command, as_json, code, str(problem), hint, **where)
+    except paths.NoHome:
+        return _fail(
+            command,
+            as_json,
+            ExitCode.USAGE,
+            _("the home folder that ENVKIT_HOME, ENVKIT_CACHE or HOME mean is not known"),
+            _("set ENVKIT_HOME to a folder you may write to"),
+        )
     except OSError as problem:
         # A full or failing disk can answer any write; it is the machine's fault and never a bug.
         text = f"{problem.strerror or problem}" + (f": {problem.filename}" if problem.filename else "")
@@ -220,27 +233,34 @@ def _print_json(
         "result": result,
         "error": error,
     }
-    print(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:  # an ASCII terminal, or a file name that is no Unicode
+        text = json.dumps(document, indent=2, default=str)
+    print(text)
 
 
 def _fail(command: str, as_json: bool, code: int, message: str, hint: str = "", **where: Any) -> int:
     # Hints name `envkit`, which stands in PATH for few: what they name must run as it is pasted.
     hint = hint.replace("`envkit ", f"`{ourselves()} ")
     if as_json:
-        _print_json(command, code, error={"message": message, "hint": hint, **where})
-    print(_("error: {message}").format(message=message), file=sys.stderr)
+        with suppress(OSError):  # a full disk; the code says enough
+            _print_json(command, code, error={"message": message, "hint": hint, **where})
+            sys.stdout.flush()
+    streams.say(_("error: {message}").format(message=message))
     if hint:
-        print(_("hint: {hint}").format(hint=hint), file=sys.stderr)
+        streams.say(_("hint: {hint}").format(hint=hint))
     return int(code)
 
 
 def _bug(command: str, as_json: bool, problem: Exception) -> int:
     """Our own mistake: one line for the user, the traceback in a file for whoever mends it."""
     text = "".join(traceback.format_exception(problem))
-    kept = paths.state() / "last-bug.txt"
     try:
+        kept = paths.state() / "last-bug.txt"
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(text, encoding="utf-8")
+        kept.write_text(text, encoding="utf-8", errors="backslashreplace")
         hint = _("the details are in {path}; please report them").format(path=kept)
     except OSError:
         hint = text

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from envkit.cli.streams import legible, say
 from envkit.progress import SILENT, Observer
 
 __all__ = ["Bars", "Lines", "terminal_columns", "view"]
@@ -78,7 +79,7 @@ class Lines(Observer):
             self._say(text)
 
     def _say(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        say(text, self._stream)
 
 
 class _Amount(ProgressColumn):
@@ -133,7 +134,7 @@ class Bars(Observer):
 
     def note(self, text: str) -> None:
         with self._lock:
-            self._progress.console.print(text, soft_wrap=True)
+            self._progress.console.print(legible(text), soft_wrap=True)
 
 
 def _progress(done: int, total: int | None, unit: str) -> str:

@@ -40,14 +40,14 @@ def fit_name(text: str) -> str:
 def locate(name_or_prefix: str) -> Path:
     """The prefix that a user means: a path where it has a slash (or is `.`), else a named environment."""
     if "/" in name_or_prefix or name_or_prefix in (".", "..", "~"):
-        return normal(Path(name_or_prefix).expanduser())
+        return normal(Path(os.path.expanduser(name_or_prefix)))  # noqa: PTH111 (that of Path can raise)
     return paths.environments() / check_name(name_or_prefix)
 
 
 def normal(prefix: Path) -> Path:
     """`prefix` absolute and without `..`; where it is a symbolic link, what the link stands for."""
     absolute = Path(os.path.abspath(prefix))  # noqa: PTH100 (resolve() would follow links of parents)
-    return absolute.resolve() if absolute.is_symlink() else absolute
+    return Path(os.path.realpath(absolute)) if absolute.is_symlink() else absolute
 
 
 def is_environment(prefix: Path) -> bool:
@@ -77,6 +77,11 @@ def check_place(prefix: Path) -> bool:
                 path=ascii(str(prefix)), character=ascii(unfit.group())
             ),
             _("choose another folder with `--prefix` (PREFIX=)"),
+        )
+    if prefix.is_symlink():
+        raise InputError(
+            _("{path} is a symbolic link that leads in a circle").format(path=prefix),
+            _("remove it, or choose another folder with `--prefix` (PREFIX=)"),
         )
     try:
         exists = prefix.exists()

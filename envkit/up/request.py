@@ -126,7 +126,7 @@ def shown(path: Path) -> str:
     """A path as a person would write it: relative to here or to home where that is shorter."""
     try:
         return str(path.relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, OSError):  # elsewhere, or the current folder is gone
         home = os.environ.get("HOME")
         if home and path.is_relative_to(home):
             return str(Path("~") / path.relative_to(home))
