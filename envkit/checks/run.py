@@ -53,16 +53,16 @@ def validate(
     selection = choose(catalogue, quick=quick, only=only, skip=skip)
     variables, trouble = (dict(env), "") if env is not None else target.variables()
     before = leftovers.shared_memory()
-    ledger = Ledger(target, selection.run, entered=lambda: observer.advance(_("checks")))
+    ledger = Ledger(target, selection.run, entered=lambda: observer.advance(_("validate")))
     with _folder() as folder:
         seat = Seat(python=target.python, variables=variables, folder=folder)
-        observer.start(_("checks"), total=len(selection.run), unit=_("checks"))
+        observer.start(_("validate"), total=len(selection.run), unit=_("checks"))
         try:
             _run(selection.run, ledger, seat)
         finally:
             seat.groups.end_all()
             leftovers.clear(before, seat.token, seat.owned)
-            observer.finish(_("checks"))
+            observer.finish(_("validate"))
     if trouble:
         observer.note(_("not run in the environment's own variables: {reason}").format(reason=trouble))
     shown = tuple(check for check in ledger.checks if check.id in selection.shown or _is_bad(check))
