@@ -75,7 +75,7 @@ lint: $(VENV)/.dev ## Style, types and layers
 
 messages: $(VENV)/.dev ## Bring the message catalogues up to date with the code
 	@$(VENV)/bin/pybabel -q extract --no-location --sort-output --ignore-dirs probe -k _ -o $(VENV)/envkit.pot envkit
-	@$(VENV)/bin/pybabel -q update --no-fuzzy-matching -i $(VENV)/envkit.pot -d envkit/messages -D envkit -l zh
+	@$(VENV)/bin/pybabel -q update --no-fuzzy-matching --ignore-pot-creation-date -i $(VENV)/envkit.pot -d envkit/messages -D envkit -l zh
 	@$(VENV)/bin/pybabel -q compile -d envkit/messages -D envkit
 
 clean: ## Remove the tool's own files here; environments stay (envkit remove ENV)

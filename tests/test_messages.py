@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import gettext
 import re
 import string
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -61,12 +61,12 @@ def test_every_text_is_translated_with_its_placeholders() -> None:
 
 def test_the_compiled_catalogue_is_the_text_one() -> None:
     pofile = pytest.importorskip("babel.messages.pofile")
-    mofile = pytest.importorskip("babel.messages.mofile")
     with CATALOGUE.open("rb") as file:
-        catalogue = pofile.read_po(file)
-    compiled = BytesIO()
-    mofile.write_mo(compiled, catalogue)
-    assert CATALOGUE.with_suffix(".mo").read_bytes() == compiled.getvalue(), "run `make messages`"
+        written = {entry.id: entry.string for entry in pofile.read_po(file) if entry.id}
+    with CATALOGUE.with_suffix(".mo").open("rb") as file:
+        compiled = gettext.GNUTranslations(file)
+    stale = [text for text, meant in written.items() if compiled.gettext(text) != meant]
+    assert not stale, "run `make messages`"
 
 
 @pytest.mark.parametrize("kind", ["Error", "InputError", "Findings"])

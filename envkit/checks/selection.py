@@ -35,7 +35,7 @@ def choose(
     wanted = named or {info.id for info in catalogue if info.quick or not quick}
     wanted -= left_out
     if not wanted:
-        raise InputError(_("no check is left to run"), _("see the checks with: envkit validate --list"))
+        raise InputError(_("no check is left to run"), _("see the checks with `envkit validate --list`"))
     by_id = {info.id: info for info in catalogue}
     running = set(wanted)
     for info in reversed(catalogue):
@@ -60,4 +60,4 @@ def _hint(catalogue: Sequence[CheckInfo], name: str) -> str:
     near = difflib.get_close_matches(name, ids + areas, n=3, cutoff=0.5)
     if near:
         return _("did you mean {names}?").format(names=", ".join(near))
-    return _("areas are {areas}; see the checks with: envkit validate --list").format(areas=", ".join(areas))
+    return _("areas are {areas}; see the checks with `envkit validate --list`").format(areas=", ".join(areas))

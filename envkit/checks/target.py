@@ -60,8 +60,8 @@ class Target:
     def renewal(self) -> str:
         """What to run to make this environment again."""
         if self.environment is None:
-            return _("check the path, or name an environment: envkit variants")
-        return _("make it again: envkit up, or envkit install {name}").format(name=self.environment.name)
+            return _("check the path, or name an environment: `envkit variants` lists them")
+        return _("make it again: `envkit up`, or `envkit install {name}`").format(name=self.environment.name)
 
     def variables(self) -> tuple[dict[str, str], str]:
         """The variables to run it in, and why they are not the environment's own ("" if they are)."""

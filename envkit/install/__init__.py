@@ -7,7 +7,7 @@ Nothing is visible at the prefix before the commit, which is one exchange of two
 
 from envkit.install.activation import SHELLS, activation
 from envkit.install.current import is_current, names, read_environment
-from envkit.install.install import install
+from envkit.install.install import install, tidy
 from envkit.install.plan import Plan, plan, this_platform
 from envkit.install.remove import remove
 from envkit.install.run import run
@@ -31,4 +31,5 @@ __all__ = [
     "remove",
     "run",
     "this_platform",
+    "tidy",
 ]

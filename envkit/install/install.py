@@ -16,7 +16,7 @@ from envkit.install.link import link
 from envkit.install.pip_section import install_wheels
 from envkit.install.plan import Plan, plan
 from envkit.install.space import cannot_write, full_disk, is_full
-from envkit.install.stage import Stage, recover, staged
+from envkit.install.stage import Stage, left_behind, recover, staged
 from envkit.install.target import check_name, check_target, normal
 from envkit.messages import _
 from envkit.model import Environment, Lock, Variant
@@ -25,7 +25,7 @@ from envkit.progress import SILENT, Observer
 if TYPE_CHECKING:
     from envkit.fetch import Routes
 
-__all__ = ["install"]
+__all__ = ["install", "tidy"]
 
 
 def install(
@@ -76,6 +76,17 @@ def install(
                 ) from None
     conda.register(prefix)
     return Environment(name=name, prefix=prefix, asked=variant, lock_sha256=written.lock_sha256)
+
+
+def tidy(prefix: Path, observer: Observer = SILENT) -> None:
+    """Clear away what an installation left beside an environment that it had finished when it was killed.
+
+    That may be the whole old environment. Costs one look at a folder where there is nothing.
+    """
+    prefix = normal(prefix)
+    if left_behind(prefix):
+        with hold(prefix, observer):
+            recover(prefix, observer)
 
 
 def _marker(lock: Lock, wanted: Plan, name: str, variant: Variant | None) -> marker.Marker:

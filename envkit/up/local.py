@@ -44,11 +44,11 @@ def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer,
     path = lock.lock_path(root, variant, listed=False)
     kept = _installed(path, prefix, variant)
     if kept is None:
-        with stages.stage(_("wheels")) as said:
+        with stages.stage("wheels", _("wheels")) as said:
             asked = wheels.plan(variant, pip_requirements(known, variant), observer=observer)
             channel = wheels.build(asked, cache=paths.cache(), observer=observer)
             said.append(_("{count} packages by pip").format(count=len(asked.items)))
-        with stages.stage(_("lock")) as said:
+        with stages.stage("lock", _("lock")) as said:
             spec = wheels.spec(variant, asked, channel)
             wanted = solve.write_lock(
                 spec, path, routes=fetch.routes("official"), cache=paths.cache(), observer=observer

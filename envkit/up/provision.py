@@ -23,7 +23,7 @@ def up(request: Request, observer: Observer) -> Provisioned:
     """Provision what is asked for and prove that it works: in full when new, quickly when it was there."""
     stages = Stages(observer)
     made = _provision(request, observer, stages)
-    with stages.stage(_("validate")) as said:
+    with stages.stage("validate", _("validate")) as said:
         report = validate(Target.of(made.environment), quick=not made.fresh, observer=observer)
         verdict = _("everything works") if report.ok else _("problems found")
         said.append(_("{count} checks, {verdict}").format(count=len(report.checks), verdict=verdict))
@@ -55,17 +55,18 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
     root, known = project()
     if request.mirror == WHEELS:
         return _install(plan_wheels(root, known, request, observer, stages), observer, stages)
-    with stages.stage(_("pick")) as said:
+    with stages.stage("pick", _("pick")) as said:
         host = read_host()
         choice = choose(known, host, request.axes)
         said.append(f"{choice.variant.name}: {choice.reason}")
     name, prefix = request.place(choice.variant.name)
     left = earlier_fallback(root, known, request, host, prefix)
     if left is not None:
+        install.tidy(left.prefix, observer)
         return Provisioned(environment=left, reason=warning(), fresh=False, fallback=True)
     routes = fetch.routes(request.mirror)
     try:
-        with stages.stage(_("lock")) as said:
+        with stages.stage("lock", _("lock")) as said:
             wanted = ready_lock(root, known, choice.variant, routes=routes, observer=observer)
             said.append(shown(wanted.path))
         plan = Plan(
@@ -107,9 +108,10 @@ def _name_of(wanted: Lock) -> str:
 
 
 def _install(plan: Plan, observer: Observer, stages: Stages) -> Provisioned:
-    with stages.stage(_("install")) as said:
+    with stages.stage("install", _("install")) as said:
         found = install.read_environment(str(plan.prefix)) if install.is_environment(plan.prefix) else None
         if found is not None and install.is_current(found, plan.lock):
+            install.tidy(plan.prefix, observer)
             said.append(_("{prefix} is as its lock says").format(prefix=shown(plan.prefix)))
             return Provisioned(environment=found, reason=plan.reason, fresh=False)
         made = install.install(

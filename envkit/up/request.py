@@ -14,6 +14,7 @@ from envkit import fetch, install, paths
 from envkit.matrix import Axes
 from envkit.model import CPU, Environment, Lock, Report, Variant
 from envkit.progress import Observer
+from envkit.report.width import pad
 
 __all__ = ["WHEELS", "Plan", "Provisioned", "Request", "Stage", "Stages", "shown"]
 
@@ -76,7 +77,10 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """One stage that was gone through: what came of it and how long it took, in seconds."""
+    """One stage that was gone through: what came of it and how long it took, in seconds.
+
+    `name` is the same in every language, for programs; `text` is for people.
+    """
 
     name: str
     text: str
@@ -107,14 +111,14 @@ class Stages:
         self._observer = observer
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[list[str]]:
-        """Time a stage. What it appends to the list is its line; one that fails leaves no line."""
+    def stage(self, name: str, title: str) -> Iterator[list[str]]:
+        """Time a stage. What is appended to the list is its line; one that fails leaves no line."""
         began = time.monotonic()
         said: list[str] = []
         yield said
         stage = Stage(name=name, text=" ".join(said), seconds=time.monotonic() - began)
         self.done.append(stage)
-        self._observer.note(f"{stage.name:<9}{stage.seconds:6.1f} s  {stage.text}")
+        self._observer.note(f"{pad(title, 9)}{stage.seconds:6.1f} s  {stage.text}")
 
 
 def own_python() -> str:
