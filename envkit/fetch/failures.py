@@ -59,13 +59,13 @@ def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
     lines = dict.fromkeys(f"  {attempt.host}: {attempt.detail}" for attempt in attempts)
     asked = [attempt for attempt in attempts if attempt.kind != "absent"]
     if asked and all(attempt.connection for attempt in asked):
-        hosts = ", ".join(dict.fromkeys(attempt.host for attempt in asked))
         return Unreachable(
             _("no host can be reached for {name}:").format(name=name) + "\n" + "\n".join(lines),
             _(
-                "let {hosts} through the firewall, set HTTPS_PROXY, choose another mirror (MIRROR=…), "
-                "or use a directory of channels (MIRROR=file:///…)"
-            ).format(hosts=hosts),
+                "let one of them through the firewall or set HTTPS_PROXY; or choose a mirror that you reach "
+                "(MIRROR=tuna), a copy of the channels (MIRROR=file:///dir, with CHANNEL/linux-64/… in it), "
+                "or the wheels that pip reaches (MIRROR=wheels)"
+            ),
             attempts=attempts,
         )
     return FetchError(

@@ -97,5 +97,5 @@ def _suggestion(asked: str) -> str:
     if (Path(asked) / "conda-meta").is_dir():
         return _("for the folder write ./{name}").format(name=asked)
     nearest = difflib.get_close_matches(asked, existing, n=1, cutoff=0.4)
-    listed = _("there are: {names}").format(names=", ".join(existing))
+    listed = _("there are: {names}; `envkit up` makes others").format(names=", ".join(existing))
     return _("did you mean {name}? {listed}").format(name=nearest[0], listed=listed) if nearest else listed

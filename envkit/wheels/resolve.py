@@ -117,7 +117,7 @@ def _refused_plan(wanted: str, found: WheelPlan) -> Error:
     name = f"torch {torch.version}" if torch else "torch"
     if found.accelerator == CPU:
         return Error(
-            _("{wanted} was asked for, and pip offers only a CPU build of {name}").format(
+            _("{wanted} was asked for, and pip offers only {name}, a CPU build").format(
                 wanted=wanted, name=name
             ),
             _hint(wanted),

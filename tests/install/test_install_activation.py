@@ -109,7 +109,7 @@ def test_no_name_is_left_behind(shell, environment):
         "bash": "compgen -v; compgen -A function || :",
         "zsh": "print -l ${(k)parameters} ${(k)functions}",
         "fish": "set --names; functions --all --names",
-        "posix": "set",
+        "posix": "set | sed 's/=.*//'",  # values may name anything, PWD above all
     }[shell.shell]
     assert "envkit" not in shell(shell.activate(environment), "envkit_deactivate", show).lower()
 
