@@ -63,7 +63,6 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
     left = earlier_fallback(root, known, request, host, prefix)
     if left is not None:
         install.tidy(left.prefix, observer)
-        install.tidy(left.prefix, observer)
         return Provisioned(environment=left, reason=warning(), fresh=False, fallback=True)
     routes = fetch.routes(request.mirror)
     try:
@@ -112,7 +111,6 @@ def _install(plan: Plan, observer: Observer, stages: Stages) -> Provisioned:
     with stages.stage("install", _("install")) as said:
         found = install.read_environment(str(plan.prefix)) if install.is_environment(plan.prefix) else None
         if found is not None and install.is_current(found, plan.lock):
-            install.tidy(plan.prefix, observer)
             install.tidy(plan.prefix, observer)
             said.append(_("{prefix} is as its lock says").format(prefix=shown(plan.prefix)))
             return Provisioned(environment=found, reason=plan.reason, fresh=False)

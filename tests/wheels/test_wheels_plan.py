@@ -73,7 +73,7 @@ def test_a_local_version_says_cuda_as_well(shelf: Path, heard: Heard) -> None:
 
 def test_a_cpu_build_is_refused_where_cuda_was_asked_for(shelf: Path, heard: Heard) -> None:
     make_wheel(shelf, "torch", "2.99.0+cpu")
-    with pytest.raises(Error, match="only a CPU build"):
+    with pytest.raises(Error, match="a CPU build"):
         wheels.plan(variant("11.8"), ["torch"], observer=heard)
 
 
