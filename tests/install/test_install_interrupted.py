@@ -17,6 +17,7 @@ from tinychannel import TinyPackage
 from envkit.errors import Error
 from envkit.install import read_environment
 from envkit.install import stage as stages
+from envkit.install.hold import hold
 from envkit.progress import SILENT
 
 
@@ -126,10 +127,13 @@ def test_two_at_once(channel, installer, tree_hash):
     expected = tree_hash(installer(lock).prefix)
     shutil.rmtree(installer.prefix)
     command = installer.command(lock)
-    three = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    with hold(installer.prefix, SILENT):  # so that all three come while another works on it
+        three = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        for process in three:
+            heard = [process.stdout.readline() for _line in ("begin", "waiting")]
+            assert "waiting for another envkit process" in heard[1]
     said = [process.communicate(timeout=60)[0] for process in three]
     assert [process.returncode for process in three] == [0, 0, 0], said
-    assert any("waiting for another envkit process" in text for text in said)
     assert tree_hash(installer.prefix) == expected
     assert installer.beside() == []
 
