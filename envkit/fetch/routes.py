@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
+from envkit.channels import Mirror, Table, canonical_url, local_path, locate, shown, table
 from envkit.errors import InputError
-from envkit.fetch.channels import canonical_url, locate
-from envkit.fetch.mirrors import Mirror, Table, table
 from envkit.fetch.session import Session
-from envkit.fetch.urls import local_path, shown
 from envkit.messages import _
 
 __all__ = ["Routes", "Source", "routes"]

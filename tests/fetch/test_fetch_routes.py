@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from envkit.channels import table
 from envkit.errors import InputError
 from envkit.fetch import canonical_url, channel_name, locate, routes
-from envkit.fetch.mirrors import table
 
 TUNA = "https://mirrors.tuna.tsinghua.edu.cn/anaconda/cloud"
 SUSTECH = "https://mirrors.sustech.edu.cn/anaconda-extra/cloud"

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from envkit.channels.table import table
 from envkit.errors import InputError
-from envkit.fetch.mirrors import table
 from envkit.messages import _
 
 __all__ = ["Location", "canonical_url", "channel_name", "locate"]
