@@ -30,6 +30,8 @@ TEMPLATE = "environment.yml.j2"
 
 _OWN_TEMPLATES = Path(__file__).parent.parent / "templates"
 
+_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dependency:
@@ -54,7 +56,7 @@ def render(matrix: Matrix, variant: Variant) -> Spec:
             ),
             _("run `envkit up` with MIRROR={source}").format(source=variant.source),
         )
-    folders = [matrix.root / "templates", _OWN_TEMPLATES]
+    folders = (matrix.root / "templates", _OWN_TEMPLATES)
     text = _fill(folders, _context(matrix, variant))
     channels = _checked(text, _first_template(folders))
     packages = virtual_packages(variant, matrix.glibc(variant))
@@ -153,7 +155,7 @@ def _yaml(value: object) -> str:
     """A text as a YAML scalar that is read back as the same text: plain where that works, else quoted."""
     text = str(value)
     try:
-        plain = "\n" not in text and yaml.safe_load(f"- {text}\n") == [text]
+        plain = "\n" not in text and yaml.load(f"- {text}\n", _Loader) == [text]
     except yaml.YAMLError:
         plain = False
     if plain:
@@ -166,7 +168,12 @@ def _comment(value: object) -> str:
     return " ".join(str(value).split()).translate(str.maketrans("[]", "()"))
 
 
-def _fill(folders: list[Path], context: Mapping[str, object]) -> str:
+@cache
+def _templates(folders: tuple[Path, ...]) -> SandboxedEnvironment:
+    """One for all variants, since compiling the templates takes longer than filling them.
+
+    A template that is edited meanwhile is compiled again: Jinja looks at the time of its file.
+    """
     environment = SandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders, encoding="utf-8-sig"),
         undefined=jinja2.StrictUndefined,
@@ -176,8 +183,12 @@ def _fill(folders: list[Path], context: Mapping[str, object]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(yaml=_yaml, comment=_comment)
+    return environment
+
+
+def _fill(folders: tuple[Path, ...], context: Mapping[str, object]) -> str:
     try:
-        return environment.get_template(TEMPLATE).render(**context).rstrip("\n") + "\n"
+        return _templates(folders).get_template(TEMPLATE).render(**context).rstrip("\n") + "\n"
     except jinja2.TemplateSyntaxError as problem:
         where = Path(problem.filename) if problem.filename else None
         raise InputError(
@@ -205,7 +216,7 @@ def _fill(folders: list[Path], context: Mapping[str, object]) -> str:
         ) from None
 
 
-def _place(traceback: TracebackType | None, folders: list[Path]) -> tuple[Path | None, int | None]:
+def _place(traceback: TracebackType | None, folders: tuple[Path, ...]) -> tuple[Path | None, int | None]:
     """The innermost line of a template in a traceback; Jinja gives its frames the template's file."""
     place: tuple[Path | None, int | None] = (None, None)
     while traceback is not None:
@@ -216,7 +227,7 @@ def _place(traceback: TracebackType | None, folders: list[Path]) -> tuple[Path |
     return place
 
 
-def _first_template(folders: list[Path]) -> Path:
+def _first_template(folders: tuple[Path, ...]) -> Path:
     return next(
         (folder / TEMPLATE for folder in folders if (folder / TEMPLATE).exists()), folders[0] / TEMPLATE
     )
@@ -225,7 +236,7 @@ def _first_template(folders: list[Path]) -> Path:
 def _checked(text: str, template: Path) -> tuple[str, ...]:
     """The channels of a rendered text, once it is known to be an environment file."""
     try:
-        document: Any = yaml.safe_load(text)
+        document: Any = yaml.load(text, _Loader)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         shown = text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""
