@@ -1,6 +1,8 @@
 """Locks: conda-lock v1 files, read and checked. Writing one is `envkit.solve`'s part."""
 
 from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
+from envkit.lock.check import LockState, check
+from envkit.lock.head import read_head
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
 from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
 
@@ -10,10 +12,13 @@ __all__ = [
     "SCHEMA",
     "SCHEMA_KEY",
     "TORCH_NAMES",
+    "LockState",
     "build_cuda",
+    "check",
     "check_accelerator",
     "is_fresh",
     "lock_path",
     "parse_lock",
+    "read_head",
     "read_lock",
 ]
