@@ -4,19 +4,31 @@ Text alone: nothing here opens a connection. A mirror is a transport, so whateve
 a .condarc) is read as the channel it stands for.
 """
 
+from envkit.channels.canonical import Canonical, canonicalise_url, is_licensed
+from envkit.channels.condarc import condarc_bases
 from envkit.channels.names import Location, canonical_url, channel_name, locate
-from envkit.channels.table import Carriage, Mirror, Table, table
+from envkit.channels.pypi import index_url, is_pypi_file, pypi_files, pypi_simple
+from envkit.channels.table import Carriage, Mirror, Table, Tree, table
 from envkit.channels.urls import local_path, shown
 
 __all__ = [
+    "Canonical",
     "Carriage",
     "Location",
     "Mirror",
     "Table",
+    "Tree",
     "canonical_url",
+    "canonicalise_url",
     "channel_name",
+    "condarc_bases",
+    "index_url",
+    "is_licensed",
+    "is_pypi_file",
     "local_path",
     "locate",
+    "pypi_files",
+    "pypi_simple",
     "shown",
     "table",
 ]

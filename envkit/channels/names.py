@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from envkit.channels.canonical import canonicalise_url
 from envkit.channels.table import table
 from envkit.errors import InputError
 from envkit.messages import _
@@ -77,4 +78,4 @@ def locate(url: str) -> Location:
 
 
 def _known_spelling(url: str) -> str:
-    return table().canonical(url)
+    return canonicalise_url(url).url

@@ -1,0 +1,40 @@
+"""Where the Python package index lies, taken from pip: an address of its own is written nowhere in envkit."""
+
+from __future__ import annotations
+
+from functools import cache
+
+__all__ = ["index_url", "is_pypi_file", "pypi_files", "pypi_simple"]
+
+
+@cache
+def pypi_simple() -> str | None:
+    """The URL of the index's simple API, without a trailing slash; None where pip is not installed."""
+    try:
+        from pip._internal.models.index import PyPI
+    except ImportError:
+        return None
+    return str(PyPI.simple_url).rstrip("/")
+
+
+@cache
+def pypi_files() -> str | None:
+    """The URL below which the index's files lie, without a trailing slash; None without pip."""
+    try:
+        from pip._internal.models.index import PyPI
+    except ImportError:
+        return None
+    return f"https://{PyPI.file_storage_domain}/packages"
+
+
+def index_url(label: str) -> str:
+    """The index of PyTorch's own builds for an accelerator: "cu121" -> "https://…/whl/cu121"."""
+    from envkit.channels.table import table
+
+    return f"{table().pytorch}/{label}"
+
+
+def is_pypi_file(url: str) -> bool:
+    """Whether `url` is a file of the public Python index, in its own spelling."""
+    files = pypi_files()
+    return files is not None and url.startswith(f"{files}/")
