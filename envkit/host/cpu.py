@@ -1,7 +1,7 @@
 """Which instructions the processor has, as the levels of the x86-64 psABI count them.
 
-Source: https://gitlab.com/x86-psABIs/x86-64-ABI (low-level system information, micro-architecture levels), in the
-words of /proc/cpuinfo.
+Source: https://gitlab.com/x86-psABIs/x86-64-ABI (low-level system information, micro-architecture levels),
+in the words of /proc/cpuinfo.
 """
 
 from __future__ import annotations

@@ -23,8 +23,17 @@ _INDENT = "  "
 _LEAST_SUMMARY = 24
 
 
-def to_text(report: Report, color: bool, verbose: int = 0, *, columns: int = 80) -> str:
+def to_text(
+    report: Report,
+    color: bool,
+    verbose: int = 0,
+    *,
+    columns: int = 80,
+    verdicts: tuple[str, str] | None = None,
+) -> str:
     """The report, in lines of at most `columns` where its words allow.
+
+    `verdicts` are the last line's words for a good and a bad report; without them it is about an environment.
 
     `color` only adds to what the words say. From `verbose` 1 on the hints of good checks are shown too,
     and the detail of every check.
@@ -32,7 +41,8 @@ def to_text(report: Report, color: bool, verbose: int = 0, *, columns: int = 80)
     lines = list(_table(report, color, columns))
     for checks in _by_hint(report.checks, verbose):
         lines += ["", *_told_more(checks, color, verbose, columns)]
-    lines += ["", *_verdict(report, color, columns)]
+    words = verdicts or (_("everything works"), _("this environment does not work here as it is"))
+    lines += ["", *_verdict(report, color, columns, words)]
     return "\n".join(lines)
 
 
@@ -95,11 +105,11 @@ def _told_more(checks: Sequence[Check], color: bool, verbose: int, columns: int)
             yield f"{_INDENT}| {_printable(line)}"
 
 
-def _verdict(report: Report, color: bool, columns: int) -> Iterator[str]:
+def _verdict(report: Report, color: bool, columns: int, words: tuple[str, str]) -> Iterator[str]:
     counts = Counter(check.status for check in report.checks)
     told = ", ".join(f"{counts[status]} {_words(status)}" for status in Status if counts[status])
     status = Status.OK if report.ok else Status.FAIL
-    word = _("everything works") if report.ok else _("this environment does not work here as it is")
+    word = words[0] if report.ok else words[1]
     painted = f"\x1b[{_COLORS[status]}m{word}\x1b[0m" if color else word
     line = _("{subject}: {verdict} ({counts}; {seconds:.1f} s)").format(
         subject=_printable(report.subject), verdict=painted, counts=told, seconds=report.seconds
