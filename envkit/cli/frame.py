@@ -32,6 +32,7 @@ VERBS: Mapping[str, str] = {
     "variants": "the matrix: what can be asked for, and what is rendered, locked and installed",
     "render": "templates -> environment.yml",
     "lock": "environment.yml -> conda-lock.yml, for every platform of the variant",
+    "diff": "what changed between two locks, variants, revisions or environments",
     "install": "a lock -> an environment",
     "run": "run a command inside an environment",
     "activate": "print what a shell must evaluate to enter an environment",

@@ -2,9 +2,12 @@
 
 from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
 from envkit.lock.check import LockState, check
+from envkit.lock.diff import Change, Diff, apply, diff, diff_json
 from envkit.lock.head import read_head
+from envkit.lock.markdown import diff_markdown
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
 from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
+from envkit.lock.rows import diff_text
 
 __all__ = [
     "DIGEST_KEY",
@@ -12,10 +15,17 @@ __all__ = [
     "SCHEMA",
     "SCHEMA_KEY",
     "TORCH_NAMES",
+    "Change",
+    "Diff",
     "LockState",
+    "apply",
     "build_cuda",
     "check",
     "check_accelerator",
+    "diff",
+    "diff_json",
+    "diff_markdown",
+    "diff_text",
     "is_fresh",
     "lock_path",
     "parse_lock",

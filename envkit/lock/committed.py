@@ -6,12 +6,13 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from envkit.errors import Error, InputError
 from envkit.messages import _
 
-__all__ = ["committed_bytes", "earlier_texts", "revision_id"]
+__all__ = ["committed_bytes", "committed_names", "earlier_texts", "repository_top", "revision_id"]
 
 _SECONDS = 30
 
@@ -38,6 +39,19 @@ def committed_bytes(folder: Path, revision: str, path: str) -> bytes | None:
     """
     done = _git(folder, "cat-file", "blob", f"{revision_id(folder, revision)}:{path}")
     return done.stdout if done.returncode == 0 else None
+
+
+def committed_names(folder: Path, revision: str, pattern: str) -> tuple[str, ...]:
+    """The committed files at a revision, as paths from `folder`, that a shell pattern fits."""
+    done = _git(folder, "ls-tree", "-r", "-z", "--name-only", revision_id(folder, revision))
+    names = done.stdout.decode(errors="replace").split("\0") if done.returncode == 0 else []
+    return tuple(sorted(name for name in names if fnmatchcase(name, pattern)))
+
+
+def repository_top(folder: Path) -> Path:
+    """The top folder of the repository around `folder`; InputError where there is none."""
+    _require_repository(folder)
+    return Path(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").stdout.rstrip(b"\n")))
 
 
 def earlier_texts(folder: Path, path: str, *, most: int = 20) -> Iterator[str]:
