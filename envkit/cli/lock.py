@@ -6,7 +6,6 @@ import time
 
 import click
 
-from envkit import fetch
 from envkit.cli.axes import axes_options, chosen_variants, mirror_option
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import ExitCode, Findings
@@ -30,7 +29,10 @@ def command(
     root, known = project()
     chosen = chosen_variants(known, variant, axes, every=every)
     rows, lines, failed = [], [], False
-    routes = fetch.routes(mirror)
+    if not check:
+        from envkit import fetch
+
+        routes = fetch.routes(mirror)
     for each in chosen:
         if check:
             found, fresh = kept_lock(root, known, each)

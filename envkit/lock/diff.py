@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Literal, get_args
 
-from envkit.channels import canonicalise_url, shown
 from envkit.lock.order import compare_versions
 from envkit.model import Package
 
@@ -142,6 +141,8 @@ def diff_json(made: Diff) -> dict[str, Any]:
 
 
 def _side(package: Package | None) -> dict[str, Any] | None:
+    from envkit.channels import shown
+
     if package is None:
         return None
     return {
@@ -230,6 +231,9 @@ def _lock_order(package: Package) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _source(base: str, manager: str) -> str:
+    # Not imported above: whoever only reads a lock need not wait for the table of mirrors.
+    from envkit.channels import canonicalise_url, shown
+
     found = canonicalise_url(base)
     if manager == "pip":
         return "PyPI" if found.tree == "files" else found.host or shown(base.rsplit("/", 1)[0])

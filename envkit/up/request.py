@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envkit import fetch, paths
+from envkit import paths
 from envkit.matrix import Axes
 from envkit.model import CPU, Environment, Lock, Report, Variant
 from envkit.progress import Observer
+
+if TYPE_CHECKING:
+    from envkit import fetch
 
 __all__ = ["WHEELS", "Plan", "Provisioned", "Request", "Stage", "Stages", "shown"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envkit import fetch, lock, matrix, paths
+from envkit import lock, matrix, paths
 from envkit.errors import Findings
 from envkit.matrix import Matrix
 from envkit.messages import _
@@ -12,6 +13,9 @@ from envkit.model import Lock, Variant
 from envkit.progress import Observer
 from envkit.render import render
 from envkit.up.request import shown
+
+if TYPE_CHECKING:
+    from envkit import fetch
 
 __all__ = ["kept_lock", "listed", "lock_variant", "project", "ready_lock"]
 
