@@ -17,6 +17,7 @@ import yaml
 from jinja2.sandbox import SandboxedEnvironment
 
 from envkit.errors import InputError
+from envkit.files import load_yaml
 from envkit.matrix import Matrix
 from envkit.matrix.constraint import Constraint
 from envkit.matrix.pins import pins
@@ -24,13 +25,11 @@ from envkit.matrix.requirements import spec_name, torch_requirement
 from envkit.messages import _
 from envkit.model import Spec, Variant, VirtualPackage
 
-__all__ = ["TEMPLATE", "Dependency", "digest", "environment_file", "render"]
+__all__ = ["TEMPLATE", "Dependency", "digest", "environment_file", "render", "virtual_names"]
 
 TEMPLATE = "environment.yml.j2"
 
 _OWN_TEMPLATES = Path(__file__).parent.parent / "templates"
-
-_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +85,14 @@ def digest(text: str, channels: tuple[str, ...], packages: Mapping[str, tuple[Vi
     return hashlib.sha256("\n".join([*lines, "", text]).encode()).hexdigest()
 
 
+def virtual_names(platform: str) -> frozenset[str]:
+    """The virtual packages that machines of a platform can have at all; those of any for an unknown one."""
+    rows = _platforms().get(platform)
+    known = [row for group in _platforms().values() for row in group] if rows is None else rows
+    gpu = () if platform.startswith("osx-") else ("__cuda", "__cuda_arch")
+    return frozenset({row["name"] for row in known} | {"__conda", *gpu})
+
+
 def virtual_packages(variant: Variant, glibc: str) -> dict[str, tuple[VirtualPackage, ...]]:
     """What the solver is told of the machines of each platform: never this one's properties."""
     found = {}
@@ -107,7 +114,7 @@ def virtual_packages(variant: Variant, glibc: str) -> dict[str, tuple[VirtualPac
 @cache
 def _platforms() -> dict[str, list[dict[str, str]]]:
     text = (resources.files("envkit") / "data" / "virtual_packages.yaml").read_text(encoding="utf-8")
-    platforms: dict[str, list[dict[str, str]]] = yaml.safe_load(text)["platforms"]
+    platforms: dict[str, list[dict[str, str]]] = load_yaml(text)["platforms"]
     return platforms
 
 
@@ -155,7 +162,7 @@ def _yaml(value: object) -> str:
     """A text as a YAML scalar that is read back as the same text: plain where that works, else quoted."""
     text = str(value)
     try:
-        plain = "\n" not in text and yaml.load(f"- {text}\n", _Loader) == [text]
+        plain = "\n" not in text and load_yaml(f"- {text}\n") == [text]
     except yaml.YAMLError:
         plain = False
     if plain:
@@ -236,7 +243,7 @@ def _first_template(folders: tuple[Path, ...]) -> Path:
 def _checked(text: str, template: Path) -> tuple[str, ...]:
     """The channels of a rendered text, once it is known to be an environment file."""
     try:
-        document: Any = yaml.load(text, _Loader)
+        document: Any = load_yaml(text)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         shown = text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""

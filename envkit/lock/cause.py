@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from envkit.errors import InputError
-from envkit.files import read_text
+from envkit.files import load_yaml, read_text
 from envkit.lock.committed import earlier_texts
 from envkit.lock.head import Head
 from envkit.matrix import Matrix
@@ -30,8 +30,6 @@ VirtualPackages = Mapping[str, tuple[VirtualPackage, ...]]
 
 # From CentOS 6 to well after today: https://sourceware.org/glibc/wiki/Glibc%20Timeline, 2026-11
 _GLIBCS = tuple(f"2.{minor}" for minor in range(12, 46))
-
-_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +124,7 @@ def _machines(matrix: Matrix, spec: Spec, platforms: Sequence[str]) -> Iterator[
 
 def _channels(text: str) -> tuple[str, ...]:
     try:
-        document: Any = yaml.load(text, _Loader)
+        document: Any = load_yaml(text)
         return tuple(str(channel) for channel in document["channels"] if channel != "nodefaults")
     except (yaml.YAMLError, KeyError, TypeError):
         return ()

@@ -8,8 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
-
+from envkit.files import load_yaml
 from envkit.model import Severity
 
 __all__ = ["Combo", "Part", "combo_rows", "locked_combos"]
@@ -46,7 +45,7 @@ class Combo:
 def combo_rows() -> tuple[dict[str, Any], ...]:
     """The rows of the table, as they stand there."""
     text = (resources.files("envkit") / "data" / "bad_combos.yaml").read_text(encoding="utf-8")
-    return tuple(yaml.safe_load(text)["rules"])
+    return tuple(load_yaml(text)["rules"])
 
 
 @cache

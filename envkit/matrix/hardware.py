@@ -12,8 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
-
+from envkit.files import load_yaml
 from envkit.host.drivers import driver_floor, numbers
 from envkit.matrix.constraint import Constraint, parse_constraint
 from envkit.matrix.existence import admitted
@@ -272,5 +271,5 @@ def _rows() -> list[dict[str, Any]]:
 @cache
 def _table(name: str) -> dict[str, Any]:
     text = (resources.files("envkit") / "data" / name).read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.safe_load(text)
+    table: dict[str, Any] = load_yaml(text)
     return table

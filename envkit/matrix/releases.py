@@ -7,9 +7,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
 from packaging.version import Version
 
+from envkit.files import load_yaml
 from envkit.host.drivers import numbers
 
 __all__ = ["Release", "known_release", "known_releases", "newest_known", "python_versions"]
@@ -41,7 +41,7 @@ class Release:
 @cache
 def _rows() -> tuple[dict[str, Any], ...]:
     text = (resources.files("envkit") / "data" / "torch_matrix.yaml").read_text(encoding="utf-8")
-    return tuple(yaml.safe_load(text)["releases"])
+    return tuple(load_yaml(text)["releases"])
 
 
 @cache
