@@ -1,6 +1,7 @@
 """Locks: conda-lock v1 files, read and checked. Writing one is `envkit.solve`'s part."""
 
 from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
+from envkit.lock.canonical import canonicalise
 from envkit.lock.check import LockState, check
 from envkit.lock.diff import Change, Diff, apply, diff, diff_json
 from envkit.lock.head import read_head
@@ -20,6 +21,7 @@ __all__ = [
     "LockState",
     "apply",
     "build_cuda",
+    "canonicalise",
     "check",
     "check_accelerator",
     "diff",

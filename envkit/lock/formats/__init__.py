@@ -1,0 +1,7 @@
+"""Files of other tools: read into what envkit can lock, and locks written as what other tools can read."""
+
+from envkit.lock.formats.foreign import Foreign, Kind, Note, Pinned, PipIndexes
+from envkit.lock.formats.reading import read_spec
+from envkit.lock.formats.v1 import Complete, to_lock, v1_text
+
+__all__ = ["Complete", "Foreign", "Kind", "Note", "Pinned", "PipIndexes", "read_spec", "to_lock", "v1_text"]

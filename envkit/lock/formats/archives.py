@@ -1,0 +1,43 @@
+"""What the URL of a conda archive says of its package."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["Archive", "build_number", "read_archive_url"]
+
+_ENDINGS = (".conda", ".tar.bz2")
+_SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
+_NUMBER = re.compile(r"(?:^|_)(\d+)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Archive:
+    """A package by its archive: `https://conda.anaconda.org/<channel>/<subdir>/<name>-<version>-<build>.conda`."""
+
+    name: str
+    version: str
+    build: str
+    subdir: str
+
+
+def read_archive_url(url: str) -> Archive | None:
+    """The parts of an archive's URL, None where it is the URL of no conda package."""
+    parts = unquote(urlsplit(url).path).split("/")
+    if len(parts) < 2 or not _SUBDIR.fullmatch(parts[-2]):
+        return None
+    ending = next((ending for ending in _ENDINGS if parts[-1].endswith(ending)), None)
+    if ending is None:
+        return None
+    stem = parts[-1].removesuffix(ending).rsplit("-", 2)
+    if len(stem) != 3 or not all(stem):
+        return None
+    return Archive(name=stem[0], version=stem[1], build=stem[2], subdir=parts[-2])
+
+
+def build_number(build: str) -> int:
+    """The build number that a build string ends in, by conda's custom; 0 where it ends in none."""
+    match = _NUMBER.search(build)
+    return int(match[1]) if match else 0
