@@ -18,10 +18,11 @@ from envkit.lock import LOCK_NAME, lock_path
 from envkit.lock.audit import Facts, audit_file, parse_host, unreadable
 from envkit.matrix import Axes, Matrix
 from envkit.messages import _
-from envkit.model import CPU, Report, Variant
+from envkit.model import CPU, Check, Report, Status, Variant
 from envkit.progress import Observer
 from envkit.report import to_json, to_text
 
+_ALWAYS = ("lock.format", "lock.needs")
 _ACCELERATOR = r"\d{1,2}\.\d{1,2}"
 
 
@@ -67,7 +68,14 @@ def command(
 
 def _text(report: Report, session: Session) -> str:
     words = (_("nothing serious found"), _("not to be trusted as it is"))
-    return to_text(report, color=session.color, verbose=session.verbose, verdicts=words)
+    return to_text(
+        report, color=session.color, verbose=session.verbose, verdicts=words, shown=_shown(session.verbose)
+    )
+
+
+def _shown(verbose: int) -> Callable[[Check], bool]:
+    """Without -v what is good has no line, but for what the lock is and what it needs."""
+    return lambda check: bool(verbose) or check.status is not Status.OK or check.id in _ALWAYS
 
 
 def _facts(cuda: str | None, host: str | None, *, no_host: bool, allowed: tuple[str, ...]) -> Facts:

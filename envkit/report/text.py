@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from envkit.messages import _
 from envkit.model import Check, Report, Status
@@ -30,15 +30,17 @@ def to_text(
     *,
     columns: int = 80,
     verdicts: tuple[str, str] | None = None,
+    shown: Callable[[Check], bool] = lambda check: True,
 ) -> str:
     """The report, in lines of at most `columns` where its words allow.
 
     `verdicts` are the last line's words for a good and a bad report; without them it is about an environment.
+    Checks that are not `shown` have no line of their own and are counted only.
 
     `color` only adds to what the words say. From `verbose` 1 on the hints of good checks are shown too,
     and the detail of every check.
     """
-    lines = list(_table(report, color, columns))
+    lines = list(_table([check for check in report.checks if shown(check)], color, columns))
     for checks in _by_hint(report.checks, verbose):
         lines += ["", *_told_more(checks, color, verbose, columns)]
     words = verdicts or (_("everything works"), _("this environment does not work here as it is"))
@@ -56,13 +58,13 @@ def _words(status: Status) -> str:
     }[status]
 
 
-def _table(report: Report, color: bool, columns: int) -> Iterator[str]:
+def _table(checks: Sequence[Check], color: bool, columns: int) -> Iterator[str]:
     status_width = max((width(_words(status)) for status in Status), default=0)
-    id_width = max((width(check.id) for check in report.checks), default=0)
+    id_width = max((width(check.id) for check in checks), default=0)
     seconds_width = 6
     left = status_width + id_width + 2 * _GAP
     room = max(_LEAST_SUMMARY, columns - left - _GAP - seconds_width)
-    for check in report.checks:
+    for check in checks:
         first, *rest = wrap(_one_line(check.summary), room)
         head = pad(_painted(check.status, color), status_width + _unseen(check.status, color))
         seconds = f"{check.seconds:.1f} s".rjust(seconds_width)

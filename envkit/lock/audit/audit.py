@@ -23,7 +23,7 @@ _ORDER = tuple(Severity)
 
 
 def read_draft(path: Path) -> Draft:
-    """A lock for auditing, read to its end whatever is wrong; InputError where it is no conda-lock v1 file."""
+    """A lock read to its end whatever is wrong with it; InputError where it is no conda-lock v1 file."""
     return parse_draft(read_text(path), path)
 
 

@@ -74,7 +74,7 @@ def accelerator(subject: Subject, facts: Facts) -> Result:
     packages = [entry.package for entry in subject.draft.entries]
     wanted = None if facts.accelerator == CPU else facts.accelerator
     findings = (
-        Finding(place="package", text=problem, platform=problem.partition(":")[0])
+        Finding(place="", text=problem, platform=problem.partition(":")[0])
         for problem in check_accelerator(packages, wanted)
     )
     return found(findings, _("the builds are those asked for: {builds}").format(builds=told), builds=builds)
@@ -110,7 +110,7 @@ def _mixed(platform: str, stated: Mapping[str, int]) -> Finding:
         listed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         parts.append(_("CUDA {major}: {names}").format(major=major, names=listed))
     text = _("{platform} mixes {parts}").format(platform=platform, parts="; ".join(parts))
-    return Finding(place="package", text=text, platform=platform)
+    return Finding(place="", text=text, platform=platform)
 
 
 def _majors(packages: list[Package]) -> Iterator[tuple[str, int]]:

@@ -102,7 +102,7 @@ def _bad_ports(subject: Subject) -> Iterator[Finding]:
     lambda: _("make the lock again from channels with https, or run `envkit lock --canonicalise` on it"),
 )
 def http(subject: Subject, facts: Facts) -> Result:
-    """Whoever is on the way sees what is fetched and can refuse it; only the hash keeps them from changing it."""
+    """Whoever is on the way sees what is fetched; only the hash keeps them from changing it."""
     findings = (
         url.finding(_("{url} is fetched without TLS").format(url=url.text))
         for url in _all(subject)

@@ -111,7 +111,7 @@ def _unmet(wanted: list[Need], version: str, platform: str) -> Iterator[Finding]
         if not met:
             text = _("{package} needs {name} {constraint}, the machine has {version}")
             yield Finding(
-                place="package",
+                place="",
                 text=text.format(
                     package=need.package,
                     name=need.name.removeprefix("__"),
@@ -139,7 +139,7 @@ def cpu(subject: Subject, facts: Facts) -> Result:
         return skipped(_("it needs x86_64_v{level}; the machine's level is not known").format(level=level))
     text = _("it needs x86_64_v{level}, the machine's processor is x86_64_v{own}")
     low = facts.host.cpu_level < level
-    finding = Finding(place="package", text=text.format(level=level, own=facts.host.cpu_level))
+    finding = Finding(place="", text=text.format(level=level, own=facts.host.cpu_level))
     return found(
         [finding] if low else [], _("the processor has x86_64_v{level}").format(level=facts.host.cpu_level)
     )
@@ -171,7 +171,7 @@ def driver(subject: Subject, facts: Facts) -> Result:
         return skipped(answer.reason)
     findings = list(_virtual_cuda(subject, facts, host))
     if answer.verdict is Verdict.NO:
-        findings.insert(0, Finding(place="package", text=answer.reason, platform=host.platform))
+        findings.insert(0, Finding(place="", text=answer.reason, platform=host.platform))
     return found(
         findings,
         _("the driver ({driver}) runs CUDA {cuda}").format(driver=host.driver or host.driver_cuda, cuda=cuda),
@@ -215,7 +215,7 @@ def _of_answers(answers: list[Answer], host: Host) -> Result:
     refused = [answer.reason for answer in answers if answer.verdict is Verdict.NO]
     if refused:
         findings = (
-            Finding(place="package", text=reason, platform=host.platform) for reason in dict.fromkeys(refused)
+            Finding(place="", text=reason, platform=host.platform) for reason in dict.fromkeys(refused)
         )
         return found(findings, "")
     unknown = [answer.reason for answer in answers if answer.verdict is Verdict.UNKNOWN]

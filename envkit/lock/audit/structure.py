@@ -25,15 +25,13 @@ _PYTORCH = ("pytorch", "torch")
 
 # https://github.com/conda/conda-lock/blob/main/conda_lock/lockfile/v1/models.py
 _KNOWN_KEYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({"version", "metadata", "package"}),
-    "metadata": frozenset(
-        ("content_hash", "channels", "platforms", "sources", "time_metadata", "git_metadata")
-        + ("inputs_metadata", "custom_metadata")
-    ),
-    "package": frozenset(
-        ("name", "version", "manager", "platform", "dependencies", "url", "hash", "source", "build")
-        + ("category", "optional")
-    ),
+    kind: frozenset(keys.split())
+    for kind, keys in {
+        "": "version metadata package",
+        "metadata": "content_hash channels platforms sources time_metadata git_metadata inputs_metadata "
+        "custom_metadata",
+        "package": "name version manager platform dependencies url hash source build category optional",
+    }.items()
 }
 
 
