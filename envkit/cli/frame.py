@@ -34,6 +34,7 @@ VERBS: Mapping[str, str] = {
     "lock": "environment.yml -> conda-lock.yml, for every platform of the variant",
     "diff": "what changed between two locks, variants, revisions or environments",
     "audit": "a lock, ours or a stranger's -> what is wrong with it, and whether a machine can run it",
+    "export": "a lock -> explicit, pixi.lock, environment.yml, requirements.txt",
     "install": "a lock -> an environment",
     "run": "run a command inside an environment",
     "activate": "print what a shell must evaluate to enter an environment",

@@ -3,5 +3,20 @@
 from envkit.lock.formats.foreign import Foreign, Kind, Note, Pinned, PipIndexes
 from envkit.lock.formats.reading import read_spec
 from envkit.lock.formats.v1 import Complete, to_lock, v1_text
+from envkit.lock.formats.writing import WRITERS, HashKind, Writer, write
 
-__all__ = ["Complete", "Foreign", "Kind", "Note", "Pinned", "PipIndexes", "read_spec", "to_lock", "v1_text"]
+__all__ = [
+    "WRITERS",
+    "Complete",
+    "Foreign",
+    "HashKind",
+    "Kind",
+    "Note",
+    "Pinned",
+    "PipIndexes",
+    "Writer",
+    "read_spec",
+    "to_lock",
+    "v1_text",
+    "write",
+]

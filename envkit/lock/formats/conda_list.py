@@ -57,5 +57,5 @@ def read_conda_list(source: Source) -> Foreign:
         platforms=tuple(platforms or list(platform_marks(spec.name for spec in merged))[:1]),
         pip=indexes,
         accelerator=accelerator,
-        notes=tuple(source.notes),
+        notes=source.said,
     )

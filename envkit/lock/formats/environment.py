@@ -109,7 +109,7 @@ class _Reader:
             hashes={spec.name: spec.hashes for spec in pip if spec.hashes},
             accelerator=accelerator,
             variables=self._variables,
-            notes=tuple(source.notes),
+            notes=source.said,
         )
 
     def _top_level(self) -> dict[str, tuple[int, yaml.Node]]:

@@ -77,7 +77,7 @@ def read_explicit_file(source: Source, *, platform: str | None = None) -> Foreig
         channels=tuple(dict.fromkeys(_channel(package) for package in pinned if package.manager == "conda")),
         platforms=(where,),
         pinned=tuple(package.completed(platform=where) for package in pinned),
-        notes=tuple(source.notes),
+        notes=source.said,
     )
 
 

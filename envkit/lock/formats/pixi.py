@@ -73,7 +73,7 @@ def read_pixi_lock(source: Source, *, environment: str | None = None) -> Foreign
         channels=channels.names,
         platforms=tuple(dict.fromkeys(package.platform for package in pinned)),
         pinned=tuple(pinned),
-        notes=tuple(source.notes),
+        notes=source.said,
     )
 
 

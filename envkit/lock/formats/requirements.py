@@ -52,7 +52,7 @@ def read_requirements_file(source: Source, *, python: str | None = None) -> Fore
         pip=indexes,
         hashes={spec.name: spec.hashes for spec in specs if spec.hashes},
         accelerator=accelerator,
-        notes=tuple(source.notes),
+        notes=source.said,
     )
 
 

@@ -45,6 +45,11 @@ class Source:
     def warn(self, text: str, line: int | None = None) -> None:
         self.notes.append(Note(text=text, line=line, warning=True))
 
+    @property
+    def said(self) -> tuple[Note, ...]:
+        """The notes in the order of the lines they speak of, those of the whole file first."""
+        return tuple(sorted(self.notes, key=lambda note: note.line or 0))
+
     def refusal(self, message: str, hint: str, line: int | None = None) -> InputError:
         """The error that says which line cannot be taken, and what to do."""
         return InputError(message, hint, path=self.path, line=line)
