@@ -97,7 +97,10 @@ def apply(made: Diff, a: Iterable[Package]) -> tuple[Package, ...]:
     packages = _by_key(a)
     for change in made.changes:
         if change.old is not None:
-            packages[_key(change.old)].remove(change.old)
+            group = packages.get(_key(change.old), [])
+            if change.old not in group:
+                raise ValueError(f"{change.old.name} {change.old.version} is not among the packages")
+            group.remove(change.old)
         if change.new is not None:
             packages.setdefault(_key(change.new), []).append(change.new)
     return tuple(sorted((package for group in packages.values() for package in group), key=_lock_order))

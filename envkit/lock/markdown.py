@@ -12,8 +12,11 @@ from envkit.messages import _
 
 __all__ = ["diff_markdown", "escaped"]
 
-# What GitHub's and GitLab's Markdown would take for markup, a mention, an issue's number or a link.
+# What GitHub's and GitLab's Markdown would take for markup or an issue's number.
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$^])")
+# What makes mentions and links even where a backslash stands before it.
+_LINKS = re.compile(r"@|:(?=//)|(?<=www)\.", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ROWS_SHOWN = 15
 
 
@@ -28,10 +31,9 @@ def diff_markdown(made: Diff, title: str) -> str:
 
 def escaped(text: str) -> str:
     """A text as Markdown that shows just this text, in a table's cell too."""
-    flat = " ".join(text.split())
+    flat = _CONTROL.sub("\ufffd", " ".join(text.split()))
     marked = _MARKUP.sub(r"\\\1", html.escape(flat, quote=False))
-    # "@" and "://" make mentions and links even where they are escaped by a backslash.
-    return marked.replace("@", "&#64;").replace("://", "&#58;//")
+    return _LINKS.sub(lambda found: f"&#{ord(found[0])};", marked)
 
 
 def _table(group: Group) -> Iterator[str]:

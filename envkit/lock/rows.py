@@ -64,19 +64,28 @@ def headline(made: Diff) -> str:
     """The numbers in one line. A package counts once, on however many platforms it changed alike."""
     counts = Counter(row.kind for group in groups(made) for row in group.rows)
     said = [f"{counts[kind]} {word(kind)}" for kind in KINDS if counts[kind]]
-    said += [_("{count} platforms more").format(count=len(made.new_platforms))] if made.new_platforms else []
-    said += (
-        [_("{count} platforms less").format(count=len(made.gone_platforms))] if made.gone_platforms else []
-    )
+    said += _platforms_said(made)
     return ", ".join(said) or _("no difference")
+
+
+def _platforms_said(made: Diff) -> Iterator[str]:
+    more, less = len(made.new_platforms), len(made.gone_platforms)
+    if more:
+        yield _("1 platform more") if more == 1 else _("{count} platforms more").format(count=more)
+    if less:
+        yield _("1 platform less") if less == 1 else _("{count} platforms less").format(count=less)
 
 
 def platform_lines(made: Diff) -> Iterator[str]:
     """A line for each platform that only one side has; its packages are all new, or all gone."""
     for platform in made.new_platforms:
-        yield _("{platform}: new, {count} packages").format(platform=platform, count=made.after[platform])
+        count = made.after[platform]
+        text = _("{platform}: new, 1 package") if count == 1 else _("{platform}: new, {count} packages")
+        yield text.format(platform=platform, count=count)
     for platform in made.gone_platforms:
-        yield _("{platform}: gone, {count} packages").format(platform=platform, count=made.before[platform])
+        count = made.before[platform]
+        text = _("{platform}: gone, 1 package") if count == 1 else _("{platform}: gone, {count} packages")
+        yield text.format(platform=platform, count=count)
 
 
 def diff_text(made: Diff) -> str:

@@ -188,7 +188,8 @@ def test_platforms_are_named(project: Path) -> None:
     found = state(project)
     assert (found.state, found.diff) == ("stale", "")
     assert found.reason == (
-        "since it was made: platforms were linux-64, linux-aarch64, osx-arm64, win-64, now linux-64, osx-arm64"
+        "since it was made: "
+        "platforms were linux-64, linux-aarch64, osx-arm64, win-64, now linux-64, osx-arm64"
     )
 
 
