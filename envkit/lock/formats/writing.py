@@ -82,7 +82,7 @@ def _explicit(lock: Lock, platform: str, hashes: HashKind) -> str:
 
 
 def _pixi(lock: Lock, platform: str, hashes: HashKind) -> str:
-    """A pixi.lock of one environment. Build numbers are read off the names; categories have no place there."""
+    """A pixi.lock of one environment. Build numbers are read off the names; there are no categories."""
     platforms = sorted([platform] if platform else lock.platforms)
     default: dict[str, Any] = {"channels": [{"url": f"{canonical_url(name)}/"} for name in _channels(lock)]}
     everything = [package for each in platforms for package in lock.on(each)]
