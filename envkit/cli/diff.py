@@ -30,7 +30,8 @@ def command(
     \b
       env:NAME, env:PREFIX   an installed environment
       REV:VARIANT, REV:PATH  a lock as committed: HEAD~1:py311-cu118, v1.2:old/conda-lock.yml
-                             (PATH from the top of the repository, or from here with ./)
+                             (PATH from the top of the repository, or from here with ./);
+                             with no REV before the colon, as staged for the next commit
       a path                 (with a slash, or ending in .yml, .yaml, .lock) a lock file, a folder
                              with a conda-lock.yml, or the prefix of an environment
       VARIANT                the lock of a variant, as it lies on disk
@@ -47,6 +48,8 @@ def command(
     blocks, rows, different = [], [], False
     every = a is None or (b is None and a.endswith(":") and "://" not in a)
     for old, new in _all(sides, a or f"{HEAD}:") if every else [_two(sides, a or "", b)]:
+        if every and platform is not None and not _has(platform, old, new):
+            continue
         old, new = _comparable(old, new, platform)
         made = diff(old.packages, new.packages, archives_only="environment" in (old.kind, new.kind))
         different |= bool(made)
@@ -68,25 +71,22 @@ def _two(sides: Sides, a: str, b: str | None) -> tuple[Side, Side]:
 
 
 def _all(sides: Sides, revision: str) -> Iterator[tuple[Side, Side]]:
-    """Every lock of the matrix that is on disk or was committed, with its state at a revision."""
+    """The locks of the matrix that are not what they were at a revision, with what they were."""
     if sides.project is None:
         raise InputError(
             _("what is to be compared?"), _("name both sides: envkit diff A B, or run it in a project")
         )
+    at = revision.removesuffix(":")
     for variant in sides.project[1].variants:
-        old = sides.revision(revision.removesuffix(":"), variant.name, missing_is_empty=True)
-        new = sides.on_disk(variant)
-        if old.packages or new.packages:
-            yield old, new
+        if not sides.unchanged(variant, at):
+            yield sides.revision(at, variant.name, missing_is_empty=True), sides.on_disk(variant)
 
 
 def _comparable(old: Side, new: Side, platform: str | None) -> tuple[Side, Side]:
     """The sides cut down to what both can speak of."""
     environments = [side for side in (old, new) if side.kind == "environment"]
     own = {side.platform for side in environments if side.platform}
-    if platform is not None and not any(
-        package.platform == platform for side in (old, new) for package in side.packages
-    ):
+    if platform is not None and not _has(platform, old, new):
         there = sorted({package.platform for side in (old, new) for package in side.packages})
         raise InputError(
             _("neither side has packages for {platform}").format(platform=platform),
@@ -99,6 +99,10 @@ def _comparable(old: Side, new: Side, platform: str | None) -> tuple[Side, Side]
         # Only this category is installed; see `envkit.install.plan`.
         old, new = _main(old), _main(new)
     return old, new
+
+
+def _has(platform: str, *sides: Side) -> bool:
+    return any(package.platform == platform for side in sides for package in side.packages)
 
 
 def _main(side: Side) -> Side:

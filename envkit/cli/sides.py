@@ -108,6 +108,12 @@ class Sides:
         variant = select(matrix, Axes(name=name))
         return self._variant_lock(root, matrix, variant)
 
+    def unchanged(self, variant: Variant, revision: str) -> bool:
+        """Whether a listed variant's lock has the very bytes it was committed with, or never was there."""
+        file = lock_path(self.folder, variant)
+        raw = committed_bytes(self.folder, revision, f"./{file.relative_to(self.folder).as_posix()}")
+        return raw == (file.read_bytes() if file.exists() else None)
+
     def on_disk(self, variant: Variant) -> Side:
         """The lock of a listed variant as it lies on disk; nothing where there is none."""
         assert self.project is not None
@@ -172,7 +178,7 @@ class Sides:
     def _committed(
         self, revision: str, what: str, raw: bytes | None, file: Path, variant: str | None = None
     ) -> Side:
-        commit = revision_id(self.folder if variant else Path.cwd(), revision)[:9]
+        commit = revision_id(self.folder if variant else Path.cwd(), revision)[:9] or _("staged")
         label = f"{revision}:{what} ({commit})"
         if raw is None:
             return Side(
@@ -186,24 +192,28 @@ class Sides:
         return Side(kind="revision", label=label, packages=lock.packages, variant=variant, file=file)
 
     def _bare(self, word: str) -> Side:
-        unknown: InputError | None = None
+        problem: InputError | None = None
+        variant = None
         if self.project is not None:
             root, matrix = self.project
             try:
-                return self._variant_lock(root, matrix, select(matrix, Axes(name=word)))
-            except InputError as problem:
-                unknown = problem
+                variant = select(matrix, Axes(name=word))
+                return self._variant_lock(root, matrix, variant)
+            except InputError as refusal:
                 if matrix.named(word):
                     raise
+                problem = refusal
         if Path(word).exists():
             return self.path(Path(word))
         try:
             return self.environment(word)
-        except InputError as problem:
-            hint = unknown.hint if unknown else problem.hint
+        except InputError as refusal:
+            if problem is not None and variant is not None:
+                raise problem from None
+            hints = (problem.message, problem.hint) if problem else (refusal.hint,)
             raise InputError(
                 _("'{word}' is no variant here, no file and no environment").format(word=word),
-                "; ".join(dict.fromkeys(text for text in (unknown.message if unknown else "", hint) if text)),
+                "; ".join(hint for hint in hints if hint),
             ) from None
 
     def _variant_lock(self, root: Path, matrix: Matrix, variant: Variant) -> Side:
@@ -228,7 +238,7 @@ class Sides:
         names = committed_names(self.folder, revision, f"environments/*/{LOCK_NAME}")
         locked = ", ".join(Path(name).parent.name for name in names)
         return InputError(
-            _("there is no {file} at {revision}").format(file=shown, revision=revision),
+            _("there is no {file} at {revision}").format(file=shown, revision=revision or _("the index")),
             _("locked there are: {names}").format(names=locked) if locked else _("nothing is locked there"),
         )
 

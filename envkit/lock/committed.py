@@ -20,8 +20,12 @@ _SECONDS = 30
 def revision_id(folder: Path, revision: str) -> str:
     """The full commit id that a revision ("HEAD~1", a tag, a branch) means in the repository around `folder`.
 
-    Raises Error where git is not there, InputError where there is no repository or no such revision.
+    An empty revision is the index, what is staged for the next commit, and has the empty id. Raises Error
+    where git is not there, InputError where there is no repository or no such revision.
     """
+    if not revision:
+        _require_repository(folder)
+        return ""
     if revision.startswith("-"):
         raise _no_revision(revision)
     done = _git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
@@ -43,7 +47,9 @@ def committed_bytes(folder: Path, revision: str, path: str) -> bytes | None:
 
 def committed_names(folder: Path, revision: str, pattern: str) -> tuple[str, ...]:
     """The committed files at a revision, as paths from `folder`, that a shell pattern fits."""
-    done = _git(folder, "ls-tree", "-r", "-z", "--name-only", revision_id(folder, revision))
+    tree = revision_id(folder, revision)
+    listing = ("ls-tree", "-r", "-z", "--name-only", tree) if tree else ("ls-files", "-z")
+    done = _git(folder, *listing)
     names = done.stdout.decode(errors="replace").split("\0") if done.returncode == 0 else []
     return tuple(sorted(name for name in names if fnmatchcase(name, pattern)))
 
