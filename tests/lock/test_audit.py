@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from envkit.channels.pypi import pypi_files
 from envkit.errors import InputError
@@ -526,3 +529,35 @@ def test_records_that_agree(tmp_path: Path) -> None:
     )
     ids = ("lock.records", "lock.builds", "lock.constrains")
     assert [of(report, id).status for id in ids] == [Status.OK] * 3
+
+
+# --- whatever a stranger writes --------------------------------------------------------------------------
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=12))
+ODD = st.recursive(
+    SCALARS | st.sampled_from(["conda", "pip", "linux-64", "https://[::1", "http://0x7f.1:x/a", "$A:b@c"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_document_makes_an_audit_fall_over(data: st.DataObject) -> None:
+    document = copy.deepcopy(lock(*SOUND, pip("numpy"), TORCH_118))
+    for _each in range(data.draw(st.integers(1, 4))):
+        spot: Any = document
+        while isinstance(spot, dict | list) and spot:
+            keys = list(spot) if isinstance(spot, dict) else list(range(len(spot)))
+            key = data.draw(st.sampled_from(keys))
+            if data.draw(st.booleans()) or not isinstance(spot[key], dict | list):
+                spot[key] = data.draw(ODD)
+                break
+            spot = spot[key]
+    facts = Facts(accelerator="11.8", host=parse_host("glibc=2.17,driver=535.1,gpu=8.6,cpu=2,system=4.18"))
+    try:
+        report = looked_over(yaml.safe_dump(document, allow_unicode=True), facts)
+    except InputError:
+        return  # no conda-lock file of the first format, or no YAML
+    assert len(report.checks) == len(RULES)
+    json.dumps([dict(check.data) for check in report.checks])
