@@ -60,7 +60,8 @@ class Spec:
 
     `channels` are names in priority order ("pytorch"), or the `file://` URL of a local channel; never a
     mirror and never "nodefaults". `virtual_packages` holds, for each platform, what the solver is told
-    of the target machine. `digest` is the sha256 (hex) of the text and the virtual packages.
+    of the target machine. `digest` is the sha256 (hex) of the text and the virtual packages. `origin` is the
+    file to edit for another text.
     """
 
     variant: Variant
@@ -68,6 +69,7 @@ class Spec:
     channels: tuple[str, ...]
     virtual_packages: Mapping[str, tuple[VirtualPackage, ...]]
     digest: str
+    origin: str = "environments/matrix.yaml"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

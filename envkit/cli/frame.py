@@ -19,7 +19,7 @@ import click
 
 from envkit import __version__, messages, paths
 from envkit.cli.view import view
-from envkit.errors import Error, ExitCode, InputError
+from envkit.errors import Error, ExitCode, Findings, InputError
 from envkit.messages import _
 from envkit.progress import Observer
 
@@ -165,9 +165,11 @@ def execute(arguments: Sequence[str]) -> int:
         hint = _("`envkit {command} --help` shows how it is used").format(command=command).replace("  ", " ")
         return _fail(command, as_json, ExitCode.USAGE, problem.format_message(), hint)
     except Error as problem:
-        where = {}
+        where: dict[str, Any] = {}
         if isinstance(problem, InputError) and problem.path is not None:
             where = {"path": str(problem.path), "line": problem.line}
+        if isinstance(problem, Findings) and problem.details:
+            where["details"] = problem.details
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
         return _fail(command, as_json, code, str(problem), problem.hint, **where)
     except OSError as problem:

@@ -6,7 +6,7 @@ conda_lock is imported inside functions only, here and in `pip_section`: it take
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import yaml
 from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
 from envkit.messages import _
-from envkit.model import Spec, VirtualPackage
+from envkit.model import Lock, Spec, VirtualPackage
 from envkit.solve.engine import Solved
 from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
@@ -78,10 +78,18 @@ class Request:
         apply_categories(requested=self._wanted(platform, "conda"), planned=planned, mapping_url=self._names)
         return planned
 
-    def lock_pip(self, platform: str, conda: Mapping[str, LockedDependency]) -> dict[str, LockedDependency]:
+    def lock_pip(
+        self,
+        platform: str,
+        conda: Mapping[str, LockedDependency],
+        *,
+        locked: Lock | None = None,
+        update: Collection[str] = (),
+    ) -> dict[str, LockedDependency]:
         """The pip section of `platform`, solved beside the conda packages. Opens connections.
 
         conda-lock's own resolver is used; it asks the indexes of environment.yml and of pip's configuration.
+        What `locked` has stays where it can, but for the names in `update`.
         Raises Findings where it finds no solution, Error where an index does not answer.
         """
         wanted = self._wanted(platform, "pip")
@@ -107,6 +115,8 @@ class Request:
                 default_index=self._parsed.allow_pypi_requests and self._indexes.default_index,
                 virtual_packages=self._virtual.all_repodata[platform]["packages"],
                 names=self._names,
+                locked=() if locked is None else locked.on(platform),
+                update=tuple(update),
             )
         )
 

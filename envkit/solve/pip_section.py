@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from envkit import paths
 from envkit.errors import Error, Findings
 from envkit.messages import _
+from envkit.model import Package
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency
@@ -30,7 +31,8 @@ class PipSection:
 
     `wanted` holds conda-lock's dependencies by name, `conda` the entries of the conda packages.
     `repositories` (of the file) and `indexes` (of option lines and pip's configuration) are asked in this
-    order, the public index last where `default_index`.
+    order, the public index last where `default_index`. Pip packages among `locked` stay where they can, but
+    for those that `update` names.
     """
 
     name: str
@@ -42,6 +44,8 @@ class PipSection:
     default_index: bool
     virtual_packages: Mapping[str, Any]
     names: str
+    locked: tuple[Package, ...] = ()
+    update: tuple[str, ...] = ()
 
 
 def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
@@ -89,8 +93,8 @@ def _solve(section: PipSection, held: Mapping[str, Any]) -> dict[str, LockedDepe
     with without_chatter(), _own_cache(), _problems(section):
         found: dict[str, LockedDependency] = solve_pypi(
             pip_specs={**section.wanted, **held},
-            use_latest=[],
-            pip_locked={},
+            use_latest=list(section.update),
+            pip_locked=_locked(section),
             conda_locked=dict(section.conda),
             python_version=section.conda["python"].version,
             platform=section.platform,
@@ -103,6 +107,25 @@ def _solve(section: PipSection, held: Mapping[str, Any]) -> dict[str, LockedDepe
             mapping_url=section.names,
         )
     return found
+
+
+def _locked(section: PipSection) -> dict[str, LockedDependency]:
+    """The pip packages of the old lock as conda-lock keeps them."""
+    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
+
+    return {
+        package.name: LockedDependency(
+            name=package.name,
+            version=package.version,
+            manager="pip",
+            platform=package.platform,
+            dependencies={},
+            url=package.url,
+            hash=HashModel(sha256=package.sha256),
+        )
+        for package in section.locked
+        if package.manager == "pip"
+    }
 
 
 @contextlib.contextmanager
