@@ -9,7 +9,7 @@ from envkit.channels.condarc import condarc_bases
 from envkit.channels.names import Location, canonical_url, channel_name, locate
 from envkit.channels.pypi import index_url, is_pypi_file, pypi_files, pypi_simple
 from envkit.channels.table import Carriage, Mirror, Table, Tree, table
-from envkit.channels.urls import local_path, shown
+from envkit.channels.urls import hostname, is_url, local_path, shown
 
 __all__ = [
     "Canonical",
@@ -22,9 +22,11 @@ __all__ = [
     "canonicalise_url",
     "channel_name",
     "condarc_bases",
+    "hostname",
     "index_url",
     "is_licensed",
     "is_pypi_file",
+    "is_url",
     "local_path",
     "locate",
     "pypi_files",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 __all__ = ["Archive", "build_number", "read_archive_url"]
 
@@ -25,7 +25,7 @@ class Archive:
 
 def read_archive_url(url: str) -> Archive | None:
     """The parts of an archive's URL, None where it is the URL of no conda package."""
-    parts = unquote(urlsplit(url).path).split("/")
+    parts = unquote(re.split(r"[?#]", url.partition("://")[2], maxsplit=1)[0]).split("/")
     if len(parts) < 2 or not _SUBDIR.fullmatch(parts[-2]):
         return None
     ending = next((ending for ending in _ENDINGS if parts[-1].endswith(ending)), None)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
-from envkit.channels import canonical_url, canonicalise_url, channel_name, is_licensed, shown
+from envkit.channels import canonical_url, canonicalise_url, channel_name, hostname, is_licensed, shown
 from envkit.errors import InputError
 from envkit.lock.formats.source import Source
 from envkit.messages import _
@@ -68,7 +66,7 @@ class Channels:
             ) from None
         found = canonicalise_url(url)
         name = found.channel or channel_name(url) or url
-        if "://" in written and found.known and urlsplit(written).hostname != urlsplit(url).hostname:
+        if "://" in written and found.known and hostname(written) != hostname(url):
             self._source.note(
                 _("{url} is a mirror of the channel {channel}").format(url=shown(written), channel=name), line
             )

@@ -122,6 +122,8 @@ class _Reader:
             )
         values: dict[str, tuple[int, yaml.Node]] = {}
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._source.refusal(_("a key must be plain text"), _("mend the YAML"), _line(key))
             if key.value in values:
                 raise self._source.refusal(
                     _("the key '{key}' stands twice (first in line {line})").format(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from envkit.channels import canonicalise_url, pypi_simple, shown
+from envkit.channels import canonicalise_url, hostname, is_url, pypi_simple, shown
 from envkit.lock.formats.foreign import PipIndexes
 from envkit.lock.formats.source import Source
 from envkit.messages import _
@@ -141,7 +141,7 @@ class Indexes:
     def canonical(self, url: str, line: int | None) -> str:
         """The canonical address of an index, with what is to be said about it."""
         source = self._source
-        if not url.startswith(("https://", "http://")):
+        if not is_url(url, "https", "http"):
             raise source.refusal(
                 _("{url} is no index that another machine could ask").format(url=shown(url) or "''"),
                 _("name an index by its https URL"),
@@ -149,7 +149,7 @@ class Indexes:
             )
         found = canonicalise_url(url)
         result = found.url.rstrip("/")
-        if found.known and urlsplit(url).hostname != urlsplit(result).hostname:
+        if found.known and hostname(url) != hostname(result):
             source.note(_("{url} is a mirror of {index}").format(url=shown(url), index=result), line)
         elif not found.known:
             source.warn(

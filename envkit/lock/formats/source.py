@@ -24,7 +24,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_LINE_ENDS = re.compile(r"\r\n?|\n")
+_LINE_ENDS = re.compile("\r\n?|\n|\x85|\u2028|\u2029")
+"""What YAML takes for the end of a line, so that its line numbers are ours."""
 
 
 @dataclass(slots=True)
