@@ -64,22 +64,11 @@ package:
 - {{name: a, url: '{FORGE}/noarch/a-1-0.conda', hash: {{sha256: {SHA}}}}}
 """,
 }
-WORDS = r"""- : # [ ] { } &a *a !!python/object:x ? \ ' " -i --hash= :// https://[::1 :: == @ ~ null pip: % .. /
-    環 1.0 """.split()
-LINES = [
-    "\n",
-    "  ",
-    "\t",
-    "\x00",
-    "\x85",
-    "\u2028",
-    "---\n",
-    "@EXPLICIT\n",
-    "- -r x",
-    "<<: *a",
-    "- {a: b}\n",
-    "- [a]\n",
-]
+MARKS = r"""
+- : # [ ] { } &a *a !!python/object:x ? \ ' " -i --hash= :// https://[::1 :: == @ ~ null pip: % .. / 環 1.0
+"""
+WORDS = MARKS.split()
+LINES = ["\n", "  ", "\t", "\x00", "\x85", "\u2028", "---\n", "@EXPLICIT\n", "- -r x", "<<: *a", "- [a]\n"]
 PIECES = st.one_of(st.sampled_from([*WORDS, *(f"{word} " for word in WORDS), *LINES]), st.text(max_size=6))
 
 
@@ -94,7 +83,7 @@ def read_all(path: Path) -> None:
             assert problem.message
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), name=st.sampled_from(sorted(SEEDS)))
 def test_a_file_with_anything_in_it(tmp_path: Path, data: st.DataObject, name: str) -> None:
     text = SEEDS[name]
@@ -107,7 +96,7 @@ def test_a_file_with_anything_in_it(tmp_path: Path, data: st.DataObject, name: s
     read_all(path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(raw=st.binary(max_size=40), name=st.sampled_from(sorted(SEEDS)))
 def test_a_file_of_any_bytes(tmp_path: Path, raw: bytes, name: str) -> None:
     path = tmp_path / name
@@ -159,7 +148,7 @@ constraints = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     conda=st.dictionaries(names, constraints, min_size=1, max_size=5),
     pip=st.dictionaries(
