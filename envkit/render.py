@@ -134,7 +134,10 @@ def _dependencies(matrix: Matrix, variant: Variant) -> tuple[tuple[Dependency, .
     found = [Dependency(spec=f"python={variant.python}")]
     pip = list(packages.pip)
     if variant.source == "pip":
-        pip.insert(0, torch_requirement(Constraint(variant.torch)))
+        # pip itself is conda's: it is what installs the others.
+        pip = [torch_requirement(Constraint(variant.torch)), *(name for name in pip if name != "pip")]
+        if (index := rules.indexes.get(variant.accelerator)) is not None:
+            pip.insert(0, f"--extra-index-url {index}")
     else:
         found.append(Dependency(spec=_torch(variant.torch, rules.build_string(variant.accelerator))))
     found += [Dependency(spec=spec) for spec in rules.companions(variant.accelerator)]

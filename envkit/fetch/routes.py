@@ -137,6 +137,12 @@ class Routes:
             raise self._not_carried(channel, subdir)
         return tuple(found)
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The mirrors that a user named, in order; none where nobody chose."""
+        sites = () if self.choice == AUTO else self.transports
+        return tuple(site.mirror.host for site in sites if isinstance(site, _Site))
+
     def urls(self, canonical: str) -> tuple[str, ...]:
         """The URLs to ask for one file, given its canonical URL, best first."""
         place = locate(canonical)

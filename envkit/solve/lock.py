@@ -52,7 +52,7 @@ def solve(
     where no version of PyTorch fits all of them; FetchError where a channel cannot be read.
     """
     opened = shelf or open_shelf(routes=routes, cache=cache, observer=observer)
-    return _lock_text(spec, opened, observer, locked, update)
+    return _lock_text(spec, opened, observer, locked, update, routes.hosts)
 
 
 def write_lock(
@@ -65,14 +65,15 @@ def write_lock(
     update: Collection[str] = (),
     fresh: bool = False,
     shelf: Shelf | None = None,
+    check: Callable[[Lock], Sequence[str]] | None = None,
 ) -> Lock:
     """Lock `spec` into `path`; the old file stays as it was if anything fails.
 
     A lock that was made for this very spec is left alone, whatever the channels have by now. Otherwise the
     packages of the old lock stay where they can; `update` names those to move. `fresh` forgets the old lock.
-    Raises Findings also where the builds are not those of the accelerator asked for (a CPU build in the
-    place of a CUDA one solves without complaint), InputError for a name in `update` that the lock does not
-    have.
+    Raises Findings also where `check` has something against the result, by default that the builds are not
+    those of the accelerator asked for (a CPU build in the place of a CUDA one solves without complaint);
+    InputError for a name in `update` that the lock does not have.
     """
     old = None if fresh else _old_lock(path, observer, needed=bool(update))
     if update:
@@ -81,7 +82,7 @@ def write_lock(
         return old
     text = solve(spec, routes=routes, cache=cache, observer=observer, locked=old, update=update, shelf=shelf)
     lock = parse_lock(text, path)
-    problems = check_accelerator(lock.packages, spec.variant.cuda)
+    problems = check_accelerator(lock.packages, spec.variant.cuda) if check is None else check(lock)
     if problems:
         raise Findings(
             _("{name} solves, but not to what was asked for:\n{problems}").format(
@@ -107,7 +108,12 @@ def lock_text(
 
 
 def _lock_text(
-    spec: Spec, shelf: Shelf, observer: Observer, locked: Lock | None, update: Collection[str]
+    spec: Spec,
+    shelf: Shelf,
+    observer: Observer,
+    locked: Lock | None,
+    update: Collection[str],
+    mirrors: Sequence[str] = (),
 ) -> str:
     task = _("solving {name}").format(name=spec.variant.name)
     with open_request(spec) as request:
@@ -118,7 +124,7 @@ def _lock_text(
             entries = []
             for platform in request.platforms:
                 conda = request.lock_conda(platform, solved[platform])
-                pip = request.lock_pip(platform, conda, locked=locked, update=update)
+                pip = request.lock_pip(platform, conda, locked=locked, update=update, mirrors=mirrors)
                 entries += [*conda.values(), *pip.values()]
             _require_one_torch(spec, {entry.version for entry in entries if entry.name in TORCH_NAMES})
             return request.to_text(entries)
