@@ -60,7 +60,10 @@ class Fields:
 
     def string(self, parent: Mapping[Any, Any], key: str, place: str) -> str:
         """The text under `key`; empty after a fault."""
-        value = self._get(parent, key, place)
+        value = parent.get(key)
+        if isinstance(value, str):  # nearly always, and there are thousands
+            return value
+        self._get(parent, key, place)
         return self.text(value, at(place, key)) if key in parent else ""
 
     def optional(self, parent: Mapping[Any, Any], key: str, place: str) -> str | None:
@@ -75,10 +78,12 @@ class Fields:
         self.fault("format", place, expected("string", value))
         return str(value) if isinstance(value, int | float) else ""
 
-    def matching(self, pattern: re.Pattern[str], value: str, place: str, kind: FaultKind, text: str) -> str:
-        """`value`, with a fault where it does not match."""
+    def matching(
+        self, pattern: re.Pattern[str], value: str, place: str, kind: FaultKind, words: Callable[[], str]
+    ) -> str:
+        """`value`, with a fault where it does not match; `words` say what it is not."""
         if not pattern.fullmatch(value):
-            self.fault(kind, place, f"{text}: {shown_value(value)}")
+            self.fault(kind, place, f"{words()}: {shown_value(value)}")
         return value
 
     def digest(self, hashes: Mapping[Any, Any], kind: str, place: str) -> str | None:
@@ -86,8 +91,13 @@ class Fields:
         value = self.optional(hashes, kind, place)
         if not value:
             return None
-        text = _("not a {kind} in lower-case hex").format(kind=kind)
-        return self.matching(_HEX[kind], value, at(place, kind), "hash", text)
+        return self.matching(
+            _HEX[kind],
+            value,
+            f"{place}.{kind}",
+            "hash",
+            lambda: _("not a {kind} in lower-case hex").format(kind=kind),
+        )
 
     def _get(self, parent: Mapping[Any, Any], key: str, place: str) -> Any:
         if key not in parent:

@@ -10,7 +10,7 @@ The format: https://github.com/conda/conda-lock/blob/main/conda_lock/lockfile/v1
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from envkit.errors import InputError
 from envkit.files import read_text
 from envkit.lock.document import load_document
-from envkit.lock.fields import Fault, Fields, at, expected
+from envkit.lock.fields import Fault, Fields, expected
 from envkit.messages import _
 from envkit.model import Lock, Manager, Package
 
@@ -159,7 +159,7 @@ class _Reader:
         for index, platform in enumerate(platforms):
             place = f"metadata.platforms[{index}]"
             text = self._fields.text(platform, place)
-            yield self._fields.matching(_PLATFORM, text, place, "platform", _("not a conda subdir"))
+            yield self._fields.matching(_PLATFORM, text, place, "platform", lambda: _("not a conda subdir"))
         if not platforms:
             self._fields.fault("format", "metadata.platforms", _("at least one platform is needed"))
 
@@ -174,11 +174,11 @@ class _Reader:
     def _package(self, raw: Mapping[Any, Any], place: str) -> Package:
         manager = self._manager(raw, place)
         hashes = self._fields.mapping(raw, "hash", place)
-        name = self._matching(_NAME, raw, "name", place, _("not a package name"))
-        version = self._matching(_VERSION, raw, "version", place, _("not a version"))
+        name = self._matching(_NAME, raw, "name", place, lambda: _("not a package name"))
+        version = self._matching(_VERSION, raw, "version", place, lambda: _("not a version"))
         text = self._fields.string(raw, "platform", place)
         platform = self._fields.matching(
-            _PLATFORM, text, f"{place}.platform", "platform", _("not a conda subdir")
+            _PLATFORM, text, f"{place}.platform", "platform", lambda: _("not a conda subdir")
         )
         url = self._url(raw, place)
         if manager == "conda":
@@ -199,15 +199,15 @@ class _Reader:
             md5=self._fields.digest(hashes, "md5", f"{place}.hash"),
             depends=self._depends(raw, place) if manager == "conda" else {},
             category=self._fields.matching(
-                _CATEGORY, category, f"{place}.category", "name", _("not a category")
+                _CATEGORY, category, f"{place}.category", "name", lambda: _("not a category")
             ),
         )
 
     def _matching(
-        self, pattern: re.Pattern[str], raw: Mapping[Any, Any], key: str, place: str, text: str
+        self, pattern: re.Pattern[str], raw: Mapping[Any, Any], key: str, place: str, words: Callable[[], str]
     ) -> str:
         value = self._fields.string(raw, key, place)
-        return self._fields.matching(pattern, value, at(place, key), "name", text)
+        return self._fields.matching(pattern, value, f"{place}.{key}", "name", words)
 
     def _manager(self, raw: Mapping[Any, Any], place: str) -> Manager:
         manager = self._fields.string(raw, "manager", place)
@@ -250,9 +250,11 @@ class _Reader:
         found = {}
         inside = f"{place}.dependencies"
         for name, constraint in self._fields.mapping(raw, "dependencies", place).items():
-            text = self._fields.text(name, inside)
-            self._fields.matching(_NAME, text, inside, "name", _("not a package name"))
-            found[text] = self._fields.text(constraint, f"{inside}.{name}")
+            if not isinstance(name, str) or not isinstance(constraint, str) or not _NAME.fullmatch(name):
+                name = self._fields.text(name, inside)
+                self._fields.matching(_NAME, name, inside, "name", lambda: _("not a package name"))
+                constraint = self._fields.text(constraint, f"{inside}.{name}")
+            found[name] = constraint
         return found
 
 

@@ -219,7 +219,8 @@ def _nearest(rows: list[dict[str, Any]], torch: str) -> dict[str, Any]:
 
 def _distance(release: tuple[int, ...], constraint: str) -> tuple[int, int]:
     named = numbers(constraint.lstrip("=!<>~"))
-    return abs(named[0] - release[0]), abs(named[1] - release[1])
+    major, minor = (*release, 0, 0)[:2]
+    return abs(named[0] - major), abs(named[1] - minor)
 
 
 def _parsed(row: dict[str, Any], cuda: str) -> Targets:

@@ -66,7 +66,19 @@ def unreadable(path: Path, problem: InputError) -> Report:
 
 def _check(rule: Rule, subject: Subject, facts: Facts) -> Check:
     began = time.monotonic()
-    result = rule.judge(subject, facts)
+    try:
+        result = rule.judge(subject, facts)
+    except Exception as problem:  # a rule of ours that a stranger's text upsets must not hide the others
+        return Check(
+            id=rule.id,
+            status=Status.CRASH,
+            severity=rule.severity,
+            summary=_("this rule failed: {kind}: {problem}").format(
+                kind=type(problem).__name__, problem=problem
+            ),
+            hint=_("that is a bug in envkit: please report it with the lock"),
+            seconds=time.monotonic() - began,
+        )
     worst = _worst(rule, result.findings)
     return Check(
         id=rule.id,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from packaging.version import InvalidVersion, Version
+
 from envkit.lock.accelerator import UNSTATED, build_cuda
 from envkit.lock.audit.cuda import runtime, torch_of
 from envkit.lock.audit.match import Unreadable, allows
@@ -202,11 +204,13 @@ def gpus(subject: Subject, facts: Facts) -> Result:
     if not facts.host.gpus:
         return skipped(_("no GPU was named") if facts.named else _("there is no NVIDIA GPU here"))
     source: Source | None = "pip" if torch.manager == "pip" else _SOURCES.get(channel_of(torch))
-    if source is None:
-        return skipped(_("which GPUs the builds of this channel run on is not on record"))
-    build = Build(
-        source=source, torch=torch.version.partition("+")[0], cuda=cuda, platform=facts.host.platform
-    )
+    try:
+        release = Version(torch.version).public
+    except InvalidVersion:
+        release = None
+    if source is None or release is None:
+        return skipped(_("which GPUs this build of torch runs on is not on record"))
+    build = Build(source=source, torch=release, cuda=cuda, platform=facts.host.platform)
     answers = [build_runs(build, gpu, facts.host) for gpu in facts.host.gpus]
     return _of_answers(answers, facts.host)
 
