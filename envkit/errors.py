@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Error", "ExitCode", "Findings", "InputError"]
 
@@ -58,6 +60,13 @@ class InputError(Error):
 
 
 class Findings(Error):
-    """The work was done and the answer is no (exit 1): an unsolvable spec, a stale lock."""
+    """The work was done and the answer is no (exit 1): an unsolvable spec, a stale lock.
+
+    `details` is what `--json` shows beside the message.
+    """
 
     code = ExitCode.FINDINGS
+
+    def __init__(self, message: str, hint: str = "", *, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, hint)
+        self.details = dict(details or {})

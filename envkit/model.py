@@ -60,7 +60,8 @@ class Spec:
 
     `channels` are names in priority order ("pytorch"), or the `file://` URL of a local channel; never a
     mirror and never "nodefaults". `virtual_packages` holds, for each platform, what the solver is told
-    of the target machine. `digest` is the sha256 (hex) of the text and the virtual packages.
+    of the target machine. `digest` is the sha256 (hex) of the text and the virtual packages. `origin` is the
+    file to edit for another text.
     """
 
     variant: Variant
@@ -68,6 +69,7 @@ class Spec:
     channels: tuple[str, ...]
     virtual_packages: Mapping[str, tuple[VirtualPackage, ...]]
     digest: str
+    origin: str = "environments/matrix.yaml"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,9 +163,13 @@ class Host:
     `cpus` is what may really be used: the least of affinity, cgroup quota and cpuset.
     `memory_limit` is the least of the machine's memory and every cgroup above this process.
     `scheduler` names a batch system whose commands are here ("slurm"), `override_cuda` CONDA_OVERRIDE_CUDA.
+    `system` is the version that conda's `__linux`, `__osx` or `__win` has here (of the kernel, on Linux);
+    `cpu_level` the x86-64 level of the processor (1 to 4, as in `x86_64_v3`).
     """
 
     platform: str
+    system: str | None = None
+    cpu_level: int | None = None
     glibc: str | None = None
     driver: str | None = None
     driver_cuda: str | None = None

@@ -17,6 +17,7 @@ import yaml
 from jinja2.sandbox import SandboxedEnvironment
 
 from envkit.errors import InputError
+from envkit.files import load_yaml
 from envkit.matrix import Matrix
 from envkit.matrix.constraint import Constraint
 from envkit.matrix.pins import pins
@@ -24,7 +25,7 @@ from envkit.matrix.requirements import spec_name, torch_requirement
 from envkit.messages import _
 from envkit.model import Spec, Variant, VirtualPackage
 
-__all__ = ["TEMPLATE", "Dependency", "digest", "environment_file", "render"]
+__all__ = ["TEMPLATE", "Dependency", "digest", "environment_file", "render", "virtual_names"]
 
 TEMPLATE = "environment.yml.j2"
 
@@ -54,7 +55,7 @@ def render(matrix: Matrix, variant: Variant) -> Spec:
             ),
             _("run `envkit up` with MIRROR={source}").format(source=variant.source),
         )
-    folders = [matrix.root / "templates", _OWN_TEMPLATES]
+    folders = (matrix.root / "templates", _OWN_TEMPLATES)
     text = _fill(folders, _context(matrix, variant))
     channels = _checked(text, _first_template(folders))
     packages = virtual_packages(variant, matrix.glibc(variant))
@@ -84,6 +85,14 @@ def digest(text: str, channels: tuple[str, ...], packages: Mapping[str, tuple[Vi
     return hashlib.sha256("\n".join([*lines, "", text]).encode()).hexdigest()
 
 
+def virtual_names(platform: str) -> frozenset[str]:
+    """The virtual packages that machines of a platform can have at all; those of any for an unknown one."""
+    rows = _platforms().get(platform)
+    known = [row for group in _platforms().values() for row in group] if rows is None else rows
+    gpu = () if platform.startswith("osx-") else ("__cuda", "__cuda_arch")
+    return frozenset({row["name"] for row in known} | {"__conda", *gpu})
+
+
 def virtual_packages(variant: Variant, glibc: str) -> dict[str, tuple[VirtualPackage, ...]]:
     """What the solver is told of the machines of each platform: never this one's properties."""
     found = {}
@@ -105,7 +114,7 @@ def virtual_packages(variant: Variant, glibc: str) -> dict[str, tuple[VirtualPac
 @cache
 def _platforms() -> dict[str, list[dict[str, str]]]:
     text = (resources.files("envkit") / "data" / "virtual_packages.yaml").read_text(encoding="utf-8")
-    platforms: dict[str, list[dict[str, str]]] = yaml.safe_load(text)["platforms"]
+    platforms: dict[str, list[dict[str, str]]] = load_yaml(text)["platforms"]
     return platforms
 
 
@@ -125,7 +134,10 @@ def _dependencies(matrix: Matrix, variant: Variant) -> tuple[tuple[Dependency, .
     found = [Dependency(spec=f"python={variant.python}")]
     pip = list(packages.pip)
     if variant.source == "pip":
-        pip.insert(0, torch_requirement(Constraint(variant.torch)))
+        # pip itself is conda's: it is what installs the others.
+        pip = [torch_requirement(Constraint(variant.torch)), *(name for name in pip if name != "pip")]
+        if (index := rules.indexes.get(variant.accelerator)) is not None:
+            pip.insert(0, f"--extra-index-url {index}")
     else:
         found.append(Dependency(spec=_torch(variant.torch, rules.build_string(variant.accelerator))))
     found += [Dependency(spec=spec) for spec in rules.companions(variant.accelerator)]
@@ -153,7 +165,7 @@ def _yaml(value: object) -> str:
     """A text as a YAML scalar that is read back as the same text: plain where that works, else quoted."""
     text = str(value)
     try:
-        plain = "\n" not in text and yaml.safe_load(f"- {text}\n") == [text]
+        plain = "\n" not in text and load_yaml(f"- {text}\n") == [text]
     except yaml.YAMLError:
         plain = False
     if plain:
@@ -166,7 +178,12 @@ def _comment(value: object) -> str:
     return " ".join(str(value).split()).translate(str.maketrans("[]", "()"))
 
 
-def _fill(folders: list[Path], context: Mapping[str, object]) -> str:
+@cache
+def _templates(folders: tuple[Path, ...]) -> SandboxedEnvironment:
+    """One for all variants, since compiling the templates takes longer than filling them.
+
+    A template that is edited meanwhile is compiled again: Jinja looks at the time of its file.
+    """
     environment = SandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders, encoding="utf-8-sig"),
         undefined=jinja2.StrictUndefined,
@@ -176,8 +193,12 @@ def _fill(folders: list[Path], context: Mapping[str, object]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(yaml=_yaml, comment=_comment)
+    return environment
+
+
+def _fill(folders: tuple[Path, ...], context: Mapping[str, object]) -> str:
     try:
-        return environment.get_template(TEMPLATE).render(**context).rstrip("\n") + "\n"
+        return _templates(folders).get_template(TEMPLATE).render(**context).rstrip("\n") + "\n"
     except jinja2.TemplateSyntaxError as problem:
         where = Path(problem.filename) if problem.filename else None
         raise InputError(
@@ -205,7 +226,7 @@ def _fill(folders: list[Path], context: Mapping[str, object]) -> str:
         ) from None
 
 
-def _place(traceback: TracebackType | None, folders: list[Path]) -> tuple[Path | None, int | None]:
+def _place(traceback: TracebackType | None, folders: tuple[Path, ...]) -> tuple[Path | None, int | None]:
     """The innermost line of a template in a traceback; Jinja gives its frames the template's file."""
     place: tuple[Path | None, int | None] = (None, None)
     while traceback is not None:
@@ -216,7 +237,7 @@ def _place(traceback: TracebackType | None, folders: list[Path]) -> tuple[Path |
     return place
 
 
-def _first_template(folders: list[Path]) -> Path:
+def _first_template(folders: tuple[Path, ...]) -> Path:
     return next(
         (folder / TEMPLATE for folder in folders if (folder / TEMPLATE).exists()), folders[0] / TEMPLATE
     )
@@ -225,7 +246,7 @@ def _first_template(folders: list[Path]) -> Path:
 def _checked(text: str, template: Path) -> tuple[str, ...]:
     """The channels of a rendered text, once it is known to be an environment file."""
     try:
-        document: Any = yaml.safe_load(text)
+        document: Any = load_yaml(text)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         shown = text.splitlines()[mark.line] if mark and mark.line < len(text.splitlines()) else ""

@@ -8,9 +8,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
-
 from envkit.checks.remedies import remedy
+from envkit.files import load_yaml
 
 __all__ = ["CudaError", "Symptom", "cuda_error", "cuda_errors", "find_cuda_error", "find_symptom", "symptoms"]
 
@@ -85,4 +84,4 @@ def find_symptom(text: str) -> Symptom | None:
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load((resources.files("envkit") / "data" / name).read_text(encoding="utf-8"))
+    return load_yaml((resources.files("envkit") / "data" / name).read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ from envkit import __version__, messages, paths
 from envkit.cli import streams
 from envkit.cli.invocation import ourselves
 from envkit.cli.view import view
-from envkit.errors import Error, ExitCode, InputError
+from envkit.errors import Error, ExitCode, Findings, InputError
 from envkit.messages import _
 from envkit.progress import Observer
 
@@ -35,6 +35,9 @@ VERBS: Mapping[str, str] = {
     "variants": "the matrix: what can be asked for, and what is rendered, locked and installed",
     "render": "templates -> environment.yml",
     "lock": "environment.yml -> conda-lock.yml, for every platform of the variant",
+    "diff": "what changed between two locks, variants, revisions or environments",
+    "audit": "a lock, ours or a stranger's -> what is wrong with it, and whether a machine can run it",
+    "export": "a lock -> explicit, pixi.lock, environment.yml, requirements.txt",
     "install": "a lock -> an environment",
     "run": "run a command inside an environment",
     "activate": "print what a shell must evaluate to enter an environment",
@@ -170,10 +173,13 @@ def execute(arguments: Sequence[str]) -> int:
         hint = _("`envkit {command} --help` shows how it is used").format(command=command).replace("  ", " ")
         return _fail(command, as_json, ExitCode.USAGE, problem.format_message(), hint)
     except Error as problem:
-        where, hint = {}, problem.hint
+        where: dict[str, Any] = {}
+        hint = problem.hint
         if isinstance(problem, InputError) and problem.path is not None:
             where = {"path": str(problem.path), "line": problem.line}
             hint = hint or _("correct the file or its path, then run the same command again")
+        if isinstance(problem, Findings) and problem.details:
+            where["details"] = problem.details
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
         return _fail(command, as_json, code, str(problem), hint, **where)
     except paths.NoHome:

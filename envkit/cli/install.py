@@ -5,7 +5,8 @@ from __future__ import annotations
 from envkit.cli.axes import request_options
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.cli.speak import activation_line, provisioned_data
-from envkit.up import Request, provision
+from envkit.up import Request
+from envkit.up.provision import provision
 
 
 @verb("install")

@@ -1,72 +1,318 @@
-"""envkit lock: pin a variant, or every variant of the matrix, for all its platforms."""
+"""envkit lock: pin a variant, every variant of the matrix, or a stranger's file, for all its platforms."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 
-from envkit import fetch
 from envkit.cli.axes import axes_options, chosen_variants, mirror_option
 from envkit.cli.frame import Outcome, Session, verb
-from envkit.errors import ExitCode, Findings
+from envkit.errors import ExitCode, Findings, InputError
 from envkit.files import write_atomically
-from envkit.matrix import Axes
+from envkit.lock import TORCH_NAMES, LockState, canonicalise, check, diff_json, diff_text
+from envkit.matrix import Axes, Matrix
 from envkit.messages import _
-from envkit.model import Lock
-from envkit.render import render
-from envkit.up import kept_lock, lock_variant, project
+from envkit.model import Lock, Variant
+from envkit.render import environment_file, render
+from envkit.up import project
+from envkit.up.team import Relocked, lock_variant, old_lock
+
+_AXES = ("python", "cuda", "torch", "source", "extras")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """One call, its arguments known to go together."""
+
+    variant: str | None
+    axes: Axes
+    every: bool
+    file: Path | None
+    foreign: Path | None
+    check: bool
+    update: tuple[str, ...]
+    fresh: bool
+    output: Path | None
+    mirror: str
+
+    def refuse_contradictions(self) -> None:
+        """Raise InputError for arguments of which one makes the other meaningless."""
+        axes = [f"--{'with' if word == 'extras' else word}" for word in _AXES if getattr(self.axes, word)]
+        subjects = {
+            "VARIANT": bool(self.variant),
+            "--all": self.every,
+            "--file": self.file is not None,
+            "--canonicalise": self.foreign is not None,
+        }
+        given = [word for word, there in subjects.items() if there]
+        if len(given) > 1:
+            raise InputError(
+                _("{words} were given, of which each says what to lock").format(words=_(" and ").join(given)),
+                _("leave out all but one"),
+            )
+        how = {"--check": self.check, "--update": bool(self.update), "--fresh": self.fresh}
+        ways = [word for word, there in how.items() if there]
+        if len(ways) > 1:
+            raise InputError(
+                _("{words} exclude each other").format(words=_(" and ").join(ways)),
+                _("leave out all but one: --check writes nothing, --fresh forgets what --update keeps"),
+            )
+        subject = given[0] if given else "VARIANT"
+        useless = {
+            "VARIANT": ["--output"] if self.output else [],
+            "--all": [*axes, *(["--output"] if self.output else [])],
+            "--file": [
+                *(word for word in axes if word not in ("--python", "--cuda")),
+                *(["--check"] if self.check else []),
+            ],
+            "--canonicalise": [*axes, *ways],
+        }[subject]
+        if useless:
+            raise InputError(
+                _("{words} has no meaning with {subject}").format(
+                    words=_(" and ").join(useless), subject=subject
+                ),
+                _("`envkit lock --help` shows what goes together"),
+            )
 
 
 @verb("lock")
 @click.argument("variant", required=False)
 @axes_options
 @mirror_option
-@click.option("--all", "every", is_flag=True, help="Every variant of the matrix.")
-@click.option("--check", is_flag=True, help="Solve nothing; exit 1 where a lock is missing or stale.")
-def command(
-    session: Session, variant: str | None, axes: Axes, mirror: str, every: bool, check: bool
-) -> Outcome:
+@click.option("--all", "every", is_flag=True, help="Every variant whose lock the team keeps.")
+@click.option(
+    "--file",
+    type=_FILE,
+    metavar="FILE",
+    help="An environment.yml, requirements.txt, explicit file or pixi.lock.",
+)
+@click.option(
+    "--canonicalise",
+    "foreign",
+    type=_FILE,
+    metavar="FILE",
+    help="Rewrite the mirror URLs of an existing lock; its hashes stay.",
+)
+@click.option(
+    "--check", "checking", is_flag=True, help="Solve nothing; exit 1 where a lock is missing or stale."
+)
+@click.option(
+    "--update",
+    metavar="PKG",
+    multiple=True,
+    help="Move this package, and others only where they must; repeatable.",
+)
+@click.option("--fresh", is_flag=True, help="Forget the pins and solve anew.")
+@click.option(
+    "-o", "--output", type=_FILE, metavar="OUT", help="Where to write, with --file and --canonicalise."
+)
+def command(session: Session, checking: bool, **arguments: Any) -> Outcome:
+    """Without --update and --fresh, the pins of a lock stay: all of them while the environment.yml is the
+    same, and those that can where it is another.
+    """
+    asked = _Asked(check=checking, **arguments)
+    asked.refuse_contradictions()
+    if asked.foreign is not None:
+        return _canonicalise(session, asked.foreign, asked.output)
+    if asked.file is not None:
+        return _lock_file(session, asked.file, asked)
     root, known = project()
-    chosen = chosen_variants(known, variant, axes, every=every)
-    rows, lines, failed = [], [], False
-    routes = fetch.routes(mirror)
-    for each in chosen:
-        if check:
-            found, fresh = kept_lock(root, known, each)
-            state = _("fresh") if fresh else _("stale: the matrix renders another environment.yml now")
-            state = state if found else _("not locked")
-            failed |= not fresh
-            rows.append({"variant": each.name, "fresh": fresh, "path": str(found.path) if found else None})
-            lines.append(f"{each.name}: {state}")
-            continue
-        began = time.monotonic()
-        try:
-            made = lock_variant(root, known, each, routes=routes, observer=session.observer)
-        except Findings as problem:
-            if not every:
-                raise
-            # One variant that cannot be solved must not keep the others from being locked.
-            failed = True
-            rows.append({"variant": each.name, "error": problem.message, "hint": problem.hint})
-            lines.append(f"{each.name}: {problem.message}")
-            continue
-        if each in known.variants:
-            write_atomically(root / "environments" / each.name / "environment.yml", render(known, each).text)
-        rows.append({"variant": each.name, "path": str(made.path), "torch": _torch(made)})
-        lines.append(
-            _("{name}: {count} packages on {platforms}, torch {torch}, {seconds:.1f} s").format(
-                name=each.name,
-                count=len(made.packages),
-                platforms=", ".join(made.platforms),
-                torch=_torch(made) or "?",
-                seconds=time.monotonic() - began,
-            )
-        )
+    chosen = chosen_variants(known, asked.variant, asked.axes, every=asked.every)
+    if asked.check:
+        return _check(root, known, chosen, every=asked.every)
+    return _lock_variants(session, root, known, chosen, asked)
+
+
+def _check(root: Path, known: Matrix, chosen: tuple[Variant, ...], *, every: bool) -> Outcome:
+    states = [check(root, known, variant) for variant in chosen]
+    # What the team does not keep may be missing: nobody who asks for all asked for that.
+    wrong = [
+        state
+        for state in states
+        if not state.fresh and not (every and state.state == "missing" and not known.commits(state.variant))
+    ]
+    lines = [line for state in states for line in _state_lines(state, state in wrong)]
     return Outcome(
-        data={"variants": rows}, text="\n".join(lines), code=ExitCode.FINDINGS if failed else ExitCode.OK
+        data={"variants": [state.to_json() for state in states]},
+        text="\n".join(lines),
+        code=ExitCode.FINDINGS if wrong else ExitCode.OK,
     )
 
 
+def _state_lines(state: LockState, wrong: bool) -> Iterator[str]:
+    words = {
+        "fresh": _("fresh"),
+        "stale": _("stale"),
+        "missing": _("not locked"),
+        "unrendered": _("not as rendered"),
+        "unreadable": _("unreadable"),
+    }
+    if not wrong and not state.fresh:
+        yield _("{name}: not locked, and its lock is not kept").format(name=state.variant.name)
+        return
+    reason = f": {state.reason}" if state.reason else ""
+    yield f"{state.variant.name}: {words[state.state]}{reason}"
+    yield from (f"  {line}" for line in state.diff.splitlines())
+    if state.hint:
+        yield _("  hint: {hint}").format(hint=state.hint)
+
+
+def _lock_variants(
+    session: Session, root: Path, known: Matrix, chosen: tuple[Variant, ...], asked: _Asked
+) -> Outcome:
+    from envkit import fetch, paths, solve
+
+    routes = fetch.routes(asked.mirror)
+    shelf = solve.open_shelf(routes=routes, cache=paths.cache(), observer=session.observer)
+    rows: list[dict[str, Any]] = []
+    blocks: list[str] = []
+    failed = False
+    if asked.every:
+        if asked.update:
+            chosen = _that_have(root, known, chosen, asked.update)
+        for each in chosen:
+            if not known.commits(each):
+                blocks.append(
+                    _("{name}: its lock is not kept; `envkit lock {name}` makes one").format(name=each.name)
+                )
+        chosen = tuple(each for each in chosen if known.commits(each))
+    for each in chosen:
+        began = time.monotonic()
+        try:
+            made = lock_variant(
+                root,
+                known,
+                each,
+                routes=routes,
+                observer=session.observer,
+                update=asked.update,
+                fresh=asked.fresh,
+                shelf=shelf,
+            )
+        except Findings as problem:
+            if not asked.every:
+                raise
+            # One variant that cannot be solved must not keep the others from being locked.
+            failed = True
+            rows.append(
+                {
+                    "variant": each.name,
+                    "error": problem.message,
+                    "hint": problem.hint,
+                    "details": problem.details,
+                }
+            )
+            blocks.append(f"{each.name}: {problem.message}")
+            continue
+        if known.lists(each):
+            write_atomically(environment_file(root, each), render(known, each).text)
+        rows.append({"variant": each.name, **_row(made)})
+        blocks.append(_told(each.name, made, time.monotonic() - began, asked))
+    return Outcome(
+        data={"variants": rows}, text="\n".join(blocks), code=ExitCode.FINDINGS if failed else ExitCode.OK
+    )
+
+
+def _that_have(
+    root: Path, known: Matrix, chosen: tuple[Variant, ...], names: tuple[str, ...]
+) -> tuple[Variant, ...]:
+    """The variants whose locks have all the named packages. Raises InputError where none has."""
+    from envkit.lock import lock_path
+    from envkit.matrix.nearest import listing, nearest_words
+
+    found, every = [], set()
+    for variant in chosen:
+        old = old_lock(lock_path(root, variant)) if known.commits(variant) else None
+        there = {package.name for package in old.packages} if old else set()
+        every |= there
+        if there.issuperset(names):
+            found.append(variant)
+    if not found:
+        wrong = [name for name in names if name not in every] or list(names)
+        raise InputError(
+            _("'{name}' is in none of the locks; the nearest are {valid}").format(
+                name=wrong[0], valid=listing(nearest_words(wrong[0], sorted(every))[:3])
+            ),
+            _("`--update` takes the names of locked packages, without a version"),
+        )
+    return tuple(found)
+
+
+def _lock_file(session: Session, file: Path, asked: _Asked) -> Outcome:
+    from envkit import fetch
+    from envkit.host import read_host
+    from envkit.matrix.axes import cuda_version, python_version
+    from envkit.up.foreign import lock_file
+
+    cuda = cuda_version(asked.axes.cuda) if asked.axes.cuda else None
+    python = python_version(asked.axes.python) if asked.axes.python else None
+    for option, written, read in (("--cuda", asked.axes.cuda, cuda), ("--python", asked.axes.python, python)):
+        if written and read is None:
+            raise InputError(
+                _("{option} {value} is not a version").format(option=option, value=written),
+                _("write it like {example}").format(example="12.4" if option == "--cuda" else "3.11"),
+            )
+    began = time.monotonic()
+    locked = lock_file(
+        file,
+        asked.output,
+        python=python,
+        cuda=cuda,
+        platform=read_host().platform,
+        routes=fetch.routes(asked.mirror),
+        observer=session.observer,
+        update=asked.update,
+        fresh=asked.fresh,
+    )
+    lines = [_("note: {text}").format(text=note) for note in locked.notes]
+    lines.append(_told(locked.name, locked.made, time.monotonic() - began, asked))
+    lines.append(_("written to {path}").format(path=locked.made.lock.path))
+    notes = [{"line": note.line, "text": note.text, "warning": note.warning} for note in locked.notes]
+    return Outcome(data={"file": str(file), "notes": notes, **_row(locked.made)}, text="\n".join(lines))
+
+
+def _canonicalise(session: Session, file: Path, output: Path | None) -> Outcome:
+    text, notes = canonicalise(file)
+    target = output or file
+    write_atomically(target, text)
+    lines = [str(note) for note in notes] + [_("written to {path}").format(path=target)]
+    rows = [{"line": note.line, "text": note.text, "warning": note.warning} for note in notes]
+    return Outcome(data={"file": str(file), "path": str(target), "notes": rows}, text="\n".join(lines))
+
+
+def _row(made: Relocked) -> dict[str, Any]:
+    return {
+        "path": str(made.lock.path),
+        "torch": _torch(made.lock),
+        "changed": made.before is None or bool(made.diff),
+        "diff": diff_json(made.diff) if made.before is not None else None,
+    }
+
+
+def _told(name: str, made: Relocked, seconds: float, asked: _Asked) -> str:
+    """One line, and below it what changed against the old lock."""
+    if made.before is not None and not made.diff:
+        if asked.update:
+            return _("{name}: {packages} cannot move: nothing changed").format(
+                name=name, packages=", ".join(asked.update)
+            )
+        return _("{name}: unchanged, torch {torch}").format(name=name, torch=_torch(made.lock) or "?")
+    line = _("{name}: {count} packages on {platforms}, torch {torch}, {seconds:.1f} s").format(
+        name=name,
+        count=len(made.lock.packages),
+        platforms=", ".join(made.lock.platforms),
+        torch=_torch(made.lock) or "?",
+        seconds=seconds,
+    )
+    return line if made.before is None else f"{line}\n{diff_text(made.diff)}"
+
+
 def _torch(made: Lock) -> str | None:
-    return next((p.version for p in made.packages if p.name in ("pytorch", "torch")), None)
+    return next((package.version for package in made.packages if package.name in TORCH_NAMES), None)

@@ -7,7 +7,8 @@ from envkit.cli.frame import Outcome, Session, verb
 from envkit.cli.speak import activation_line, provisioned_data
 from envkit.errors import ExitCode
 from envkit.report import to_text
-from envkit.up import Request, up
+from envkit.up import Request
+from envkit.up.provision import up
 
 
 @verb("up")

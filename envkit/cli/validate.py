@@ -18,7 +18,7 @@ from envkit.install import read_environment
 from envkit.matrix import Axes
 from envkit.messages import _
 from envkit.report import table, to_json, to_text
-from envkit.up import find
+from envkit.up.provision import find
 
 _FIELDS = ("id", "severity", "limit", "proves", "source")
 _VERSION = re.compile(r"\d+(\.\d+)*")

@@ -10,14 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
-from rich.text import Text
-
-from envkit.cli.streams import legible, say
+from envkit.cli.streams import say
 from envkit.progress import SILENT, Observer
 
-__all__ = ["Bars", "Lines", "terminal_columns", "view"]
+__all__ = ["Lines", "how_far", "terminal_columns", "view"]
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -34,6 +30,9 @@ def view(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Obser
     if quiet:
         yield SILENT
     elif stream.isatty():
+        # rich takes a tenth of a second to import, which a run without a terminal can save.
+        from envkit.cli.bars import Bars
+
         bars = Bars(stream)
         try:
             yield bars
@@ -68,7 +67,7 @@ class Lines(Observer):
                 return
             self._said[task] = time.monotonic()
             total, unit = self._tasks[task]
-            self._say(f"  {task}: {_progress(self._done[task], total, unit)}")
+            self._say(f"  {task}: {how_far(self._done[task], total, unit)}")
 
     def finish(self, task: str) -> None:
         with self._lock:
@@ -82,62 +81,8 @@ class Lines(Observer):
         say(text, self._stream)
 
 
-class _Amount(ProgressColumn):
-    """How far a task is, in its own unit, with the speed where that is bytes."""
-
-    def render(self, task: Task) -> Text:
-        unit = str(task.fields["unit"])
-        text = _progress(int(task.completed), int(task.total) if task.total else None, unit)
-        if unit == "B" and task.speed:
-            text += f", {task.speed / 1e6:.1f} MB/s"
-        return Text(text)
-
-
-class Bars(Observer):
-    """One bar a task, with bytes, speed and time left; notes scroll above them."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._progress = Progress(
-            TextColumn("  {task.description}"),
-            BarColumn(bar_width=24),
-            _Amount(),
-            TimeRemainingColumn(),
-            console=Console(file=stream, highlight=False, markup=False),
-            transient=True,
-        )
-        self._lock = threading.Lock()
-        self._tasks: dict[str, TaskID] = {}
-
-    def start(self, task: str, total: int | None = None, unit: str = "B") -> None:
-        with self._lock:
-            if not self._tasks:
-                self._progress.start()
-            self._tasks[task] = self._progress.add_task(task, total=total, unit=unit)
-
-    def advance(self, task: str, amount: int = 1) -> None:
-        with self._lock:
-            if task in self._tasks:
-                self._progress.advance(self._tasks[task], amount)
-
-    def finish(self, task: str) -> None:
-        with self._lock:
-            known = self._tasks.pop(task, None)
-            if known is not None:
-                self._progress.remove_task(known)
-            if not self._tasks:
-                self._progress.stop()
-
-    def close(self) -> None:
-        """Give the cursor back, also when the work was cut short."""
-        with self._lock:
-            self._progress.stop()
-
-    def note(self, text: str) -> None:
-        with self._lock:
-            self._progress.console.print(legible(text), soft_wrap=True)
-
-
-def _progress(done: int, total: int | None, unit: str) -> str:
+def how_far(done: int, total: int | None, unit: str) -> str:
+    """How far a task is, in its unit; "B" is shown in MB or GB."""
     if unit != "B":
         return f"{done} / {total} {unit}" if total else f"{done} {unit}"
     scale, name = (1e6, "MB") if (total or done) < 1e9 else (1e9, "GB")

@@ -4,8 +4,8 @@ A lock holds canonical URLs; `routes` turns each into the URLs to ask, in order.
 `archives` bring indexes and packages to this machine, so that solving and installing need no network.
 """
 
+from envkit.channels import Location, canonical_url, channel_name, locate
 from envkit.fetch.archives import archives
-from envkit.fetch.channels import Location, canonical_url, channel_name, locate
 from envkit.fetch.failures import Attempt, FetchError, NoSubdir, Unreachable
 from envkit.fetch.repodata import repodata
 from envkit.fetch.routes import Routes, Source, routes

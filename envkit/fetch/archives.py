@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
+from envkit.channels import local_path, shown
 from envkit.errors import Error, InputError
 from envkit.fetch.disk import require_room, writing
 from envkit.fetch.failures import FetchError
@@ -19,7 +20,6 @@ from envkit.fetch.routes import Routes
 from envkit.fetch.session import Stopped
 from envkit.fetch.store import Store
 from envkit.fetch.transfer import fetch
-from envkit.fetch.urls import local_path, shown
 from envkit.fetch.wanted import Candidate, Rejected, Wanted
 from envkit.messages import _
 from envkit.model import Package

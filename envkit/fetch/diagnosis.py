@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
+from envkit.channels import shown
 from envkit.fetch.failures import Attempt, host_of
-from envkit.fetch.urls import shown
 from envkit.messages import _
 
 __all__ = ["diagnose", "judge"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from envkit.channels import shown
 from envkit.errors import Error
-from envkit.fetch.urls import shown
 from envkit.messages import _
 
 __all__ = ["CONNECTION", "Attempt", "FetchError", "NoSubdir", "Unreachable", "failure", "host_of"]

@@ -10,8 +10,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from envkit.channels import shown
 from envkit.fetch.disk import writing
-from envkit.fetch.urls import shown
 from envkit.fetch.wanted import Rejected
 from envkit.files import write_atomically
 from envkit.messages import _

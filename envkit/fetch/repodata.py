@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from envkit.channels import shown
 from envkit.errors import Error
 from envkit.fetch.disk import writing
 from envkit.fetch.failures import FetchError, NoSubdir
 from envkit.fetch.indexes import CachedIndex, check_index, decompress
 from envkit.fetch.routes import Routes, Source
 from envkit.fetch.transfer import fetch
-from envkit.fetch.urls import shown
 from envkit.fetch.wanted import Candidate, Rejected, Wanted
 from envkit.messages import _
 from envkit.progress import SILENT, Observer

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
+from envkit.channels import Mirror, Table, canonical_url, local_path, locate, shown, table
 from envkit.errors import InputError
-from envkit.fetch.channels import canonical_url, locate
-from envkit.fetch.mirrors import Mirror, Table, table
 from envkit.fetch.session import Session
-from envkit.fetch.urls import local_path, shown
 from envkit.messages import _
 
 __all__ = ["Routes", "Source", "routes"]
@@ -138,6 +136,12 @@ class Routes:
         if not found:
             raise self._not_carried(channel, subdir)
         return tuple(found)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The mirrors that a user named, in order; none where nobody chose."""
+        sites = () if self.choice == AUTO else self.transports
+        return tuple(site.mirror.host for site in sites if isinstance(site, _Site))
 
     def urls(self, canonical: str) -> tuple[str, ...]:
         """The URLs to ask for one file, given its canonical URL, best first."""

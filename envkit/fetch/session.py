@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from envkit.channels import shown
 from envkit.fetch.client import auth_for, make_client, proxied
 from envkit.fetch.failures import Attempt, host_of
-from envkit.fetch.urls import shown
 from envkit.messages import _
 
 if TYPE_CHECKING:

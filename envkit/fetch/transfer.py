@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from envkit.channels import local_path
 from envkit.fetch.disk import writing
 from envkit.fetch.failures import Attempt, failure
 from envkit.fetch.request import Request, from_directory
 from envkit.fetch.session import Session, Stopped
-from envkit.fetch.urls import local_path
 from envkit.fetch.wanted import Candidate, Failed, Served, Wanted
 from envkit.messages import _
 from envkit.progress import SILENT, Observer

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from envkit.channels import shown
 from envkit.fetch.failures import Attempt, host_of
-from envkit.fetch.urls import shown
 
 __all__ = ["Candidate", "Failed", "Rejected", "Served", "Wanted"]
 

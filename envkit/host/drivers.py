@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-import yaml
+from envkit.files import load_yaml
 
 __all__ = ["Floor", "driver_floor", "newest_cuda", "numbers"]
 
@@ -37,7 +37,7 @@ class _Table:
 @cache
 def _table() -> _Table:
     text = (resources.files("envkit") / "data" / "driver_cuda.yaml").read_text(encoding="utf-8")
-    raw = yaml.safe_load(text)
+    raw = load_yaml(text)
     return _Table(
         floors=tuple(
             Floor(major=row["cuda_major"], linux=row["min_linux"], windows=row["min_windows"])

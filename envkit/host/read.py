@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from envkit.host.cgroups import cpu_limit, memory_limit
+from envkit.host.cpu import cpu_level
 from envkit.host.nvidia import read_nvidia
 from envkit.host.surroundings import container, is_wsl, scheduler
 from envkit.model import Host
@@ -38,6 +40,8 @@ def read_host(root: Path = Path("/"), environ: Mapping[str, str] = os.environ) -
     nvidia = read_nvidia(root, windows=wsl)
     return Host(
         platform=_platform(),
+        system=_system() if root == Path("/") else None,
+        cpu_level=cpu_level(root),
         glibc=_glibc() if root == Path("/") else None,
         driver=nvidia.driver,
         driver_cuda=nvidia.driver_cuda,
@@ -56,6 +60,13 @@ def _platform() -> str:
     """This machine as a conda subdir, or the kernel's own words where conda has none."""
     machine = platform.machine().lower()
     return _SUBDIRS.get((sys.platform, machine), f"{sys.platform}-{machine}")
+
+
+def _system() -> str | None:
+    """The version of the kernel on Linux ("6.1.0"), of the system on macOS and Windows."""
+    release = platform.mac_ver()[0] if sys.platform == "darwin" else platform.release()
+    match = re.match(r"\d+(\.\d+)*", release)
+    return match[0] if match else None
 
 
 def _glibc() -> str | None:

@@ -115,6 +115,14 @@ class Section:
             self._not_text(key, value)
         return default
 
+    def flag(self, key: str, *, default: bool) -> bool:
+        """The yes or no under `key`."""
+        value = self.content.get(key, default)
+        if not isinstance(value, bool):
+            self.wrong(key, _("{field} must be true or false").format(field=self._field(key)))
+            return default
+        return value
+
     def texts(self, key: str, *, required: bool = False) -> tuple[str, ...]:
         """The list of texts under `key`, without those that stand twice (which is noted)."""
         value = self.content.get(key)

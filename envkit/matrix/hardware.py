@@ -12,16 +12,15 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
-
+from envkit.files import load_yaml
 from envkit.host.drivers import driver_floor, numbers
 from envkit.matrix.constraint import Constraint, parse_constraint
 from envkit.matrix.existence import admitted
 from envkit.matrix.layout import Matrix
 from envkit.messages import _
-from envkit.model import Gpu, Host, Variant
+from envkit.model import Gpu, Host, Source, Variant
 
-__all__ = ["Answer", "Verdict", "arch_ok", "judge"]
+__all__ = ["Answer", "Build", "Verdict", "arch_ok", "build_runs", "driver_ok", "judge"]
 
 
 class Verdict(IntEnum):
@@ -38,6 +37,16 @@ class Answer:
 
     verdict: Verdict
     reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """One build of PyTorch, as a lock pins it: "2.3.1" for CUDA "11.8" from a source, for one platform."""
+
+    source: Source
+    torch: str
+    cuda: str
+    platform: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +67,7 @@ def judge(matrix: Matrix, variant: Variant, host: Host) -> Answer:
     """
     answers = [_platform(variant, host), _glibc(matrix, variant, host)]
     if variant.cuda is not None:
-        answers.append(_driver(variant.cuda, host))
+        answers.append(driver_ok(variant.cuda, host))
         answers += [arch_ok(matrix, variant, gpu, host) for gpu in host.gpus]
     worst = min(answers, key=lambda answer: answer.verdict)
     if worst.verdict is not Verdict.YES:
@@ -75,37 +84,52 @@ def arch_ok(matrix: Matrix, variant: Variant, gpu: Gpu, host: Host) -> Answer:
     this torch is on record, the nearest one of the same source and CUDA is taken, and the reason says so;
     where there is none, the toolkit's own range can still exclude a GPU but never admit it.
     """
-    cuda = variant.cuda or ""
+    builds, assumed = _targets(matrix, variant)
+    return _covers(builds, assumed, gpu, host, variant.source, variant.cuda or "")
+
+
+def build_runs(build: Build, gpu: Gpu, host: Host) -> Answer:
+    """Whether one build has code for a GPU, by the rules of `arch_ok`."""
+    rows = [row for row in _made_of(build.source, build.cuda) if row["platform"] == build.platform]
+    exact = [row for row in rows if _constraint(row).admits(build.torch)]
+    assumed = any(row.get("verified") is False for row in exact)
+    if rows and not exact:
+        exact, assumed = [_nearest(rows, build.torch)], True
+    targets = tuple(_parsed(row, build.cuda) for row in exact)
+    return _covers(targets, assumed, gpu, host, build.source, build.cuda)
+
+
+def _covers(
+    builds: tuple[Targets, ...], assumed: bool, gpu: Gpu, host: Host, source: Source, cuda: str
+) -> Answer:
     device = _capability(gpu)
     if device is None:
         return Answer(
             verdict=Verdict.UNKNOWN,
             reason=_("the compute capability of {gpu} could not be read").format(gpu=gpu.name),
         )
-    excluded = _beyond_toolkit(device, cuda)
-    builds, assumed = _targets(matrix, variant)
     if not builds:
-        if excluded:
-            return Answer(verdict=Verdict.NO, reason=_no_code(gpu, variant))
+        if _beyond_toolkit(device, cuda):
+            return Answer(verdict=Verdict.NO, reason=_no_code(gpu, source, cuda))
         return Answer(
             verdict=Verdict.UNKNOWN,
             reason=_("which GPUs the CUDA {cuda} builds of {source} run on is not on record").format(
-                cuda=cuda, source=variant.source
+                cuda=cuda, source=source
             ),
         )
     if not all(_runs(build, device, host) for build in builds):
-        return Answer(verdict=Verdict.NO, reason=_no_code(gpu, variant))
+        return Answer(verdict=Verdict.NO, reason=_no_code(gpu, source, cuda))
     note = ""
     if assumed:
         note = _("GPU support assumed from torch {torch} of {source}").format(
-            torch=builds[-1].torch, source=variant.source
+            torch=builds[-1].torch, source=source
         )
     return Answer(verdict=Verdict.YES, reason=note)
 
 
-def _no_code(gpu: Gpu, variant: Variant) -> str:
+def _no_code(gpu: Gpu, source: Source, cuda: str) -> str:
     return _("{gpu} ({capability}) is not among the GPUs that CUDA {cuda} builds of {source} run on").format(
-        gpu=gpu.name, capability=gpu.capability, cuda=variant.cuda, source=variant.source
+        gpu=gpu.name, capability=gpu.capability, cuda=cuda, source=source
     )
 
 
@@ -141,7 +165,8 @@ def _glibc(matrix: Matrix, variant: Variant, host: Host) -> Answer:
     )
 
 
-def _driver(cuda: str, host: Host) -> Answer:
+def driver_ok(cuda: str, host: Host) -> Answer:
+    """Whether the driver runs a CUDA runtime version ("12.4"): its major version's floor decides."""
     floor = driver_floor(cuda)
     major = numbers(cuda)[0]
     if floor is None:
@@ -169,37 +194,41 @@ def _driver(cuda: str, host: Host) -> Answer:
 
 def _targets(matrix: Matrix, variant: Variant) -> tuple[tuple[Targets, ...], bool]:
     """The builds a variant may come out with, oldest first, and whether any of them is a stand-in."""
-    rows = [
-        row
-        for row in _rows()
-        if variant.source in row["sources"]
-        and variant.cuda in row["cuda"]
-        and row["platform"] in variant.platforms
-    ]
+    cuda = variant.cuda or ""
+    rows = [row for row in _made_of(variant.source, cuda) if row["platform"] in variant.platforms]
     releases = [release.torch for release in admitted(matrix, variant)]
     covered = {release for release in releases if any(_constraint(row).admits(release) for row in rows)}
     exact = [row for row in rows if any(_constraint(row).admits(release) for release in releases)]
     if exact:
         doubtful = len(covered) < len(releases) or any(row.get("verified") is False for row in exact)
-        return tuple(_parsed(row, variant) for row in exact), doubtful
+        return tuple(_parsed(row, cuda) for row in exact), doubtful
     if not rows or not releases:
         return (), False
-    newest = numbers(releases[-1])
-    nearest = min(rows, key=lambda row: _distance(newest, row["torch"]))
-    return (_parsed(nearest, variant),), True
+    return (_parsed(_nearest(rows, releases[-1]), cuda),), True
+
+
+def _made_of(source: Source, cuda: str) -> list[dict[str, Any]]:
+    """The rows about builds of one source for one CUDA version."""
+    return [row for row in _rows() if source in row["sources"] and cuda in row["cuda"]]
+
+
+def _nearest(rows: list[dict[str, Any]], torch: str) -> dict[str, Any]:
+    """The row about the release that is closest to this one."""
+    return min(rows, key=lambda row: _distance(numbers(torch), row["torch"]))
 
 
 def _distance(release: tuple[int, ...], constraint: str) -> tuple[int, int]:
     named = numbers(constraint.lstrip("=!<>~"))
-    return abs(named[0] - release[0]), abs(named[1] - release[1])
+    major, minor = (*release, 0, 0)[:2]
+    return abs(named[0] - major), abs(named[1] - minor)
 
 
-def _parsed(row: dict[str, Any], variant: Variant) -> Targets:
+def _parsed(row: dict[str, Any], cuda: str) -> Targets:
     plain = [target for target in row["sm"] if isinstance(target, int)]
     suffixed = [target for target in row["sm"] if not isinstance(target, int)]
     return Targets(
         torch=row["torch"],
-        cuda=variant.cuda or "",
+        cuda=cuda,
         cubins=frozenset(divmod(target, 10) for target in plain),
         exact=frozenset(divmod(int(target.rstrip("af")), 10) for target in suffixed),
         ptx=divmod(row["ptx"], 10) if row.get("ptx") else None,
@@ -243,5 +272,5 @@ def _rows() -> list[dict[str, Any]]:
 @cache
 def _table(name: str) -> dict[str, Any]:
     text = (resources.files("envkit") / "data" / name).read_text(encoding="utf-8")
-    table: dict[str, Any] = yaml.safe_load(text)
+    table: dict[str, Any] = load_yaml(text)
     return table

@@ -48,7 +48,8 @@ class SourceRules:
     `builds` maps an accelerator ("cpu", "11.8") to the torch releases built for it; `python` bounds what they
     are made for. `guard` and `needs` are keyed by "cpu" and "cuda": the build string to demand and the specs
     to ask for beside pytorch, in which `{cuda}` is "11.8" and `{tag}` is "118". `glibc` holds the floors
-    that are higher than the matrix's own.
+    that are higher than the matrix's own. `indexes` maps an accelerator to the Python index that has its
+    builds, where that is not the public one; the address is canonical, mirrors of it are transports.
     """
 
     name: Source
@@ -60,6 +61,7 @@ class SourceRules:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     glibc: Mapping[str, str] = field(default_factory=dict)
     platforms: tuple[str, ...] = ()
+    indexes: Mapping[str, str] = field(default_factory=dict)
 
     def default_torch(self, accelerator: str) -> Constraint:
         """The constraint for a variant that names no torch."""
@@ -88,13 +90,17 @@ class Defaults:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Matrix:
-    """A team's environments, in the order of the file: the first that fits is preferred."""
+    """A team's environments, in the order of the file: the first that fits is preferred.
+
+    `uncommitted` names the variants whose locks the team does not keep.
+    """
 
     path: Path
     defaults: Defaults
     sources: Mapping[Source, SourceRules]
     extras: Mapping[str, Extra]
     variants: tuple[Variant, ...]
+    uncommitted: frozenset[str] = frozenset()
 
     @property
     def root(self) -> Path:
@@ -108,6 +114,10 @@ class Matrix:
     def lists(self, variant: Variant) -> bool:
         """Whether the variant is the matrix's own, and so rendered and locked under environments/."""
         return variant in self.variants
+
+    def commits(self, variant: Variant) -> bool:
+        """Whether a lock of the variant belongs in the project: `envkit lock --all` makes it."""
+        return self.lists(variant) and variant.name not in self.uncommitted
 
     def glibc(self, variant: Variant) -> str:
         """The oldest glibc on which an environment of this variant must run."""

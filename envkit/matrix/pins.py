@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
-
+from envkit.matrix.combos import combo_rows
 from envkit.matrix.constraint import parse_constraint
 from envkit.matrix.existence import admitted
 from envkit.matrix.layout import Matrix
@@ -34,7 +31,7 @@ def pins(matrix: Matrix, variant: Variant) -> tuple[Pin, ...]:
     older one where an extra asks for it.
     """
     found: dict[str, Pin] = {}
-    for row in _rows():
+    for row in combo_rows():
         conditions = row.get("applies")
         if conditions and conditions["spec"] not in found and _applies(matrix, variant, conditions):
             found[conditions["spec"]] = Pin(
@@ -58,9 +55,3 @@ def _may_be(matrix: Matrix, variant: Variant, torch: str | None) -> bool:
     return constraint is None or any(
         constraint.admits(release.torch) for release in admitted(matrix, variant)
     )
-
-
-@cache
-def _rows() -> tuple[dict[str, Any], ...]:
-    text = (resources.files("envkit") / "data" / "bad_combos.yaml").read_text(encoding="utf-8")
-    return tuple(yaml.safe_load(text)["rules"])

@@ -13,7 +13,7 @@ from envkit.matrix.axes import cuda_version
 from envkit.matrix.constraint import Constraint
 from envkit.matrix.fields import Problems, Section
 from envkit.matrix.layout import Defaults, Extra, Matrix, SourceRules
-from envkit.matrix.variants import read_variants
+from envkit.matrix.variants import read_uncommitted, read_variants
 from envkit.messages import _
 from envkit.model import CPU, Source
 
@@ -39,11 +39,20 @@ def read_matrix(path: Path) -> Matrix:
     sources = _sources(top.child("sources", required=True))
     defaults = _defaults(top.child("defaults", required=True), sources)
     extras = _extras(top.child("extras"), sources)
-    variants = read_variants(top.child("variants", required=True), defaults, sources, extras)
+    listed = top.child("variants", required=True)
+    variants = read_variants(listed, defaults, sources, extras)
+    uncommitted = read_uncommitted(listed)
     if not variants:
         problems.add(line_of(document, "variants") or 1, _("no variant is listed"))
     problems.refuse()
-    return Matrix(path=path, defaults=defaults, sources=sources, extras=extras, variants=variants)
+    return Matrix(
+        path=path,
+        defaults=defaults,
+        sources=sources,
+        extras=extras,
+        variants=variants,
+        uncommitted=uncommitted,
+    )
 
 
 def _check_schema(top: Section, path: Path) -> None:
@@ -99,8 +108,11 @@ def _sources(section: Section) -> dict[Source, SourceRules]:
     for name, rules in section.children():
         if name not in _SOURCES:
             continue
-        rules.only(("channels", "torch", "python", "builds", "guard", "needs", "glibc", "platforms"))
+        rules.only(
+            ("channels", "torch", "python", "builds", "guard", "needs", "indexes", "glibc", "platforms")
+        )
         guard, needs, glibc = rules.child("guard"), rules.child("needs"), rules.child("glibc")
+        indexes = rules.child("indexes")
         guard.only(values.KINDS)
         needs.only(values.KINDS)
         builds = _builds(rules.child("builds", required=True))
@@ -116,17 +128,25 @@ def _sources(section: Section) -> dict[Source, SourceRules]:
                 for kind in values.KINDS
                 if kind in needs.content
             },
+            indexes={
+                accelerator: values.index(indexes, accelerator) for accelerator in _among(indexes, builds)
+            },
             glibc={
                 accelerator: values.glibc(glibc, accelerator, glibc.text(accelerator, required=True))
-                for accelerator in glibc.each(
-                    "", builds, [key for key in glibc.content if isinstance(key, str)], lambda: _("build")
-                )
+                for accelerator in _among(glibc, builds)
             },
             platforms=rules.each(
                 "platforms", values.PLATFORMS, rules.texts("platforms"), lambda: _("platform")
             ),
         )
     return found
+
+
+def _among(section: Section, builds: Mapping[str, Constraint]) -> tuple[str, ...]:
+    """The keys of a section that has something to say of single builds."""
+    return section.each(
+        "", builds, [key for key in section.content if isinstance(key, str)], lambda: _("build")
+    )
 
 
 def _builds(section: Section) -> dict[str, Constraint]:

@@ -7,12 +7,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import yaml
 from packaging.version import Version
 
+from envkit.files import load_yaml
 from envkit.host.drivers import numbers
 
-__all__ = ["Release", "known_releases", "newest_known", "python_versions"]
+__all__ = ["Release", "known_release", "known_releases", "newest_known", "python_versions"]
 
 _PATCHES = 10
 """Patch releases of a known series that are taken to be like the nearest one in the table."""
@@ -41,7 +41,7 @@ class Release:
 @cache
 def _rows() -> tuple[dict[str, Any], ...]:
     text = (resources.files("envkit") / "data" / "torch_matrix.yaml").read_text(encoding="utf-8")
-    return tuple(yaml.safe_load(text)["releases"])
+    return tuple(load_yaml(text)["releases"])
 
 
 @cache
@@ -71,6 +71,11 @@ def known_releases() -> tuple[Release, ...]:
         version = f"{newest.major}.{minor}.0"
         found[Version(version)] = Release(torch=version, first_python=first_python, last_python=None)
     return tuple(found[version] for version in sorted(found))
+
+
+def known_release(torch: str) -> Release | None:
+    """The release of exactly this version, if the table has a row or a neighbour for it."""
+    return next((release for release in known_releases() if release.torch == torch), None)
 
 
 @cache

@@ -19,6 +19,7 @@ __all__ = [
     "check_name",
     "constraint",
     "glibc",
+    "index",
     "packages",
     "python",
     "specs",
@@ -37,6 +38,7 @@ PLATFORMS = (
 
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_INDEX = re.compile(r"https://[^\s@?#'\"]+")
 _GLIBC = re.compile(r"\d+\.\d+")
 _NEVER_A_SPEC = re.compile(r"[\n\r\t#\"'\\{}]|^-|://|::")
 
@@ -56,6 +58,18 @@ def channels(section: Section) -> tuple[str, ...]:
             continue
         right.append(channel)
     return tuple(right)
+
+
+def index(section: Section, key: str) -> str:
+    """The address of a Python index under `key`; what is no https address is noted."""
+    written = section.text(key, required=True).rstrip("/")
+    if written and _INDEX.fullmatch(written) is None:
+        section.wrong(
+            key,
+            _("'{value}' is not the https address of a Python index").format(value=written),
+            _('write it like "https://download.pytorch.org/whl/cu126"'),
+        )
+    return written
 
 
 def packages(section: Section, keys: tuple[str, ...]) -> Packages:

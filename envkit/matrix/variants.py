@@ -13,7 +13,7 @@ from envkit.matrix.layout import Defaults, Extra, SourceRules
 from envkit.messages import _
 from envkit.model import CPU, Source, Variant
 
-__all__ = ["on_platforms", "read_variants"]
+__all__ = ["on_platforms", "read_uncommitted", "read_variants"]
 
 
 def read_variants(
@@ -42,6 +42,11 @@ def read_variants(
     return tuple(found.values())
 
 
+def read_uncommitted(section: Section) -> frozenset[str]:
+    """The names of the variants that say `committed: false`."""
+    return frozenset(name for name, axes in section.children() if not axes.flag("committed", default=True))
+
+
 def on_platforms(wanted: tuple[str, ...], rules: SourceRules) -> tuple[str, ...]:
     """Those of the wanted platforms that the source serves; all of them where it names none."""
     return tuple(platform for platform in wanted if not rules.platforms or platform in rules.platforms)
@@ -54,7 +59,7 @@ def _variant(
     sources: Mapping[Source, SourceRules],
     extras: Mapping[str, Extra],
 ) -> Variant | None:
-    axes.only(("python", "cuda", "torch", "source", "platforms", "extras"))
+    axes.only(("python", "cuda", "torch", "source", "platforms", "extras", "committed"))
     python = values.python(axes, "python", default=defaults.python)
     chosen = axes.each("extras", extras, axes.texts("extras"), lambda: _("extra"))
     torch = values.constraint(axes, "torch") if "torch" in axes.content else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from envkit.messages import _
 from envkit.model import Check, Report, Status
@@ -23,16 +23,28 @@ _INDENT = "  "
 _LEAST_SUMMARY = 24
 
 
-def to_text(report: Report, color: bool, verbose: int = 0, *, columns: int = 80) -> str:
+def to_text(
+    report: Report,
+    color: bool,
+    verbose: int = 0,
+    *,
+    columns: int = 80,
+    verdicts: tuple[str, str] | None = None,
+    shown: Callable[[Check], bool] = lambda check: True,
+) -> str:
     """The report, in lines of at most `columns` where its words allow.
+
+    `verdicts` are the last line's words for a good and a bad report; without them it is about an environment.
+    Checks that are not `shown` have no line of their own and are counted only.
 
     `color` only adds to what the words say. From `verbose` 1 on the hints of good checks are shown too,
     and the detail of every check.
     """
-    lines = list(_table(report, color, columns))
+    lines = list(_table([check for check in report.checks if shown(check)], color, columns))
     for checks in _by_hint(report.checks, verbose):
         lines += ["", *_told_more(checks, color, verbose, columns)]
-    lines += ["", *_verdict(report, color, columns)]
+    words = verdicts or (_("everything works"), _("this environment does not work here as it is"))
+    lines += ["", *_verdict(report, color, columns, words)]
     return "\n".join(lines)
 
 
@@ -46,13 +58,13 @@ def _words(status: Status) -> str:
     }[status]
 
 
-def _table(report: Report, color: bool, columns: int) -> Iterator[str]:
+def _table(checks: Sequence[Check], color: bool, columns: int) -> Iterator[str]:
     status_width = max((width(_words(status)) for status in Status), default=0)
-    id_width = max((width(check.id) for check in report.checks), default=0)
+    id_width = max((width(check.id) for check in checks), default=0)
     seconds_width = 6
     left = status_width + id_width + 2 * _GAP
     room = max(_LEAST_SUMMARY, columns - left - _GAP - seconds_width)
-    for check in report.checks:
+    for check in checks:
         first, *rest = wrap(_one_line(check.summary), room)
         head = pad(_painted(check.status, color), status_width + _unseen(check.status, color))
         seconds = f"{check.seconds:.1f} s".rjust(seconds_width)
@@ -95,11 +107,11 @@ def _told_more(checks: Sequence[Check], color: bool, verbose: int, columns: int)
             yield f"{_INDENT}| {_printable(line)}"
 
 
-def _verdict(report: Report, color: bool, columns: int) -> Iterator[str]:
+def _verdict(report: Report, color: bool, columns: int, words: tuple[str, str]) -> Iterator[str]:
     counts = Counter(check.status for check in report.checks)
     told = ", ".join(f"{counts[status]} {_words(status)}" for status in Status if counts[status])
     status = Status.OK if report.ok else Status.FAIL
-    word = _("everything works") if report.ok else _("this environment does not work here as it is")
+    word = words[0] if report.ok else words[1]
     painted = f"\x1b[{_COLORS[status]}m{word}\x1b[0m" if color else word
     line = _("{subject}: {verdict} ({counts}; {seconds:.1f} s)").format(
         subject=_printable(report.subject), verdict=painted, counts=told, seconds=report.seconds

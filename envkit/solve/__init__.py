@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from envkit.solve.lock import lock_text, solve, write_lock
+    from envkit.solve.lock import lock_text, open_shelf, solve, write_lock
 
-__all__ = ["lock_text", "solve", "write_lock"]
+__all__ = ["lock_text", "open_shelf", "solve", "write_lock"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ An experiment moved from a laptop to a server must meet the same version.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from envkit.errors import Findings
 from envkit.lock import TORCH_NAMES
@@ -25,16 +26,23 @@ def torch_version(packages: Sequence[Solved]) -> str | None:
 
 
 def agree(
-    platforms: Sequence[str], solve: Solve, versions: Callable[[str], frozenset[str]]
+    platforms: Sequence[str],
+    solve: Solve,
+    versions: Callable[[str], frozenset[str]],
+    *,
+    nearest: bool = False,
 ) -> Mapping[str, tuple[Solved, ...]]:
     """Solve every platform so that all that have PyTorch have the same version of it.
 
-    Each is solved freely first. Where that gives different versions, the highest version that every one of
-    them has is asked of all, then the next lower, until one solves everywhere. `versions` gives those that
-    a platform has within the spec. Raises Findings where none does, and what `solve` raises for a platform
-    that cannot be solved at all.
+    Each is solved freely first, several at a time. Where that gives different versions, the highest version
+    that every one of them has is asked of all, then the next lower, until one solves everywhere. `versions`
+    gives those that a platform has within the spec. `nearest` asks first for the versions that a platform
+    has taken by itself, so that no more moves than must. Raises Findings where none does, and what `solve`
+    raises for a platform that cannot be solved at all.
     """
-    free = {platform: solve(platform, ()) for platform in platforms}
+    with ThreadPoolExecutor(max_workers=len(platforms)) as pool:
+        # The first platform's trouble is told first, whichever fails first.
+        free = dict(zip(platforms, pool.map(lambda platform: solve(platform, ()), platforms), strict=True))
     chosen = {
         platform: version for platform, packages in free.items() if (version := torch_version(packages))
     }
@@ -45,7 +53,8 @@ def agree(
     order = sorted(
         chosen, key=lambda platform: compare_versions(sorted(set(chosen.values()))).index(chosen[platform])
     )
-    for version in compare_versions(sorted(common)):
+    taken = set(chosen.values()) if nearest else set()
+    for version in sorted(compare_versions(sorted(common)), key=lambda version: version not in taken):
         pinned = _solve_all(order[::-1], solve, f"pytorch =={version}")
         if pinned is not None:
             return free | pinned

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from envkit.errors import Error, InputError
 from envkit.files import read_yaml
@@ -17,6 +17,7 @@ from envkit.solve.conda_channels import Setting, installed_records, read_setting
 from envkit.solve.conda_link import check_prefix, link
 from envkit.solve.engine import Index, Solved
 from envkit.solve.explicit import Archive, read_explicit
+from envkit.solve.shelf import Shelf
 
 if TYPE_CHECKING:
     from envkit.fetch import Routes
@@ -105,15 +106,14 @@ class Door:
             ) from None
 
     def _index(self, setting: Setting) -> Index:
+
+        return self._shelf().index(setting.channels, setting.platform)
+
+    def _shelf(self) -> Shelf:
         from envkit import fetch
 
-        channels = [(name, fetch.canonical_url(name)) for name in setting.channels]
-        return Index(channels, setting.platform, self._repodata())
-
-    def _repodata(self) -> Any:
-        from envkit import fetch
-
-        return partial(fetch.repodata, routes=self._routes, cache=self._cache, observer=self._observer)
+        repodata = partial(fetch.repodata, routes=self._routes, cache=self._cache, observer=self._observer)
+        return Shelf(repodata, fetch.canonical_url)
 
     def _look_up(self, archives: Sequence[Archive], platform: str) -> list[Solved]:
         """The channel's records of the archives: an explicit file has no dependencies and seldom a sha256."""
@@ -122,10 +122,11 @@ class Door:
         found: list[Solved] = []
         missing: list[str] = []
         indexes: dict[str, Index] = {}
+        shelf = self._shelf()
         for archive in archives:
             channel = fetch.canonical_url(archive.channel)
             if channel not in indexes:
-                indexes[channel] = Index([(channel, channel)], platform, self._repodata())
+                indexes[channel] = shelf.index([channel], platform)
             url = f"{channel}{archive.url.removeprefix(archive.channel)}"
             record = indexes[channel].find(archive.name, url)
             if record is None or not archive.agrees(record.md5, record.sha256):

@@ -6,7 +6,7 @@ conda_lock is imported inside functions only, here and in `pip_section`: it take
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import yaml
 from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
 from envkit.messages import _
-from envkit.model import Spec, VirtualPackage
+from envkit.model import Lock, Spec, VirtualPackage
 from envkit.solve.engine import Solved
 from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["Request", "open_request"]
 
 _SOURCE = "environment.yml"
+_MATRIX = "matrix.yaml"
+"""The file that a variant's environment.yml is rendered from: then that is the lock's source."""
 
 _HEADER = """\
-# Made by envkit for the environment `{name}`. Do not edit: `envkit lock {name}` makes it again.
+# Made by envkit for the environment `{name}`. Do not edit: `envkit lock {again}` makes it again.
 # The format is conda-lock's (v1): `conda-lock install --name {name} conda-lock.yml` installs it as well.
 """
 
@@ -78,10 +80,20 @@ class Request:
         apply_categories(requested=self._wanted(platform, "conda"), planned=planned, mapping_url=self._names)
         return planned
 
-    def lock_pip(self, platform: str, conda: Mapping[str, LockedDependency]) -> dict[str, LockedDependency]:
+    def lock_pip(
+        self,
+        platform: str,
+        conda: Mapping[str, LockedDependency],
+        *,
+        locked: Lock | None = None,
+        update: Collection[str] = (),
+        mirrors: Sequence[str] = (),
+    ) -> dict[str, LockedDependency]:
         """The pip section of `platform`, solved beside the conda packages. Opens connections.
 
         conda-lock's own resolver is used; it asks the indexes of environment.yml and of pip's configuration.
+        What `locked` has stays where it can, but for the names in `update`. `mirrors` are hosts to ask for
+        PyTorch's wheels.
         Raises Findings where it finds no solution, Error where an index does not answer.
         """
         wanted = self._wanted(platform, "pip")
@@ -107,6 +119,9 @@ class Request:
                 default_index=self._parsed.allow_pypi_requests and self._indexes.default_index,
                 virtual_packages=self._virtual.all_repodata[platform]["packages"],
                 names=self._names,
+                locked=() if locked is None else locked.on(platform),
+                update=tuple(update),
+                mirrors=tuple(mirrors),
             )
         )
 
@@ -115,13 +130,14 @@ class Request:
         from conda_lock.content_hash import compute_content_hashes
         from conda_lock.lockfile.v2prelim.models import Lockfile, LockMeta
 
+        own = Path(self.spec.origin).name == _MATRIX
         content = Lockfile(
             package=list(packages),
             metadata=LockMeta(
                 content_hash=compute_content_hashes(self._parsed, self._virtual),
                 channels=self._parsed.channels,
                 platforms=sorted(self.platforms),
-                sources=[_SOURCE],
+                sources=[_SOURCE if own else Path(self.spec.origin).name],
                 custom_metadata={SCHEMA_KEY: SCHEMA, DIGEST_KEY: self.spec.digest},
             ),
         )
@@ -130,7 +146,9 @@ class Request:
         dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
         # A width beyond any value: the C and the Python emitter fold long lines at different places.
         body = yaml.dump(content.to_v1().dict_for_output(), Dumper=dumper, sort_keys=False, width=1 << 16)
-        return _HEADER.format(name=self.spec.variant.name) + body
+        name = self.spec.variant.name
+        again = name if own else f"--file {Path(self.spec.origin).name}"
+        return _HEADER.format(name=name, again=again) + body
 
     def _wanted(self, platform: str, manager: str) -> dict[str, Any]:
         return {

@@ -7,26 +7,31 @@ mirror served the file), strict priority, and the virtual packages of the target
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cmp_to_key
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from envkit.errors import Error, Findings, InputError
+from envkit.errors import Findings, InputError
 from envkit.messages import _
 from envkit.model import VirtualPackage
+from envkit.solve.reason import readable
 
 if TYPE_CHECKING:
-    from rattler import MatchSpec, RepoDataRecord
+    from rattler import MatchSpec, RepoDataRecord, SparseRepoData
 
-__all__ = ["Index", "Repodata", "Solved", "compare_versions", "readable_reason"]
+__all__ = ["Index", "Solved", "Unsolvable", "compare_versions", "parts_of"]
 
-Repodata = Callable[[str, str], Path]
-"""Gives the local, plain repodata.json of a channel (as the spec names it) and a subdir."""
 
-_REASON_LINES = 14
-_REASON_WIDTH = 160
+class Unsolvable(Findings):
+    """There is no set of packages for `platform` that satisfies the specs; `text` is the solver's word."""
+
+    def __init__(self, text: str, platform: str) -> None:
+        self.text = text
+        self.platform = platform
+        super().__init__(readable(text))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,28 +59,15 @@ class Solved:
 class Index:
     """The repodata of some channels for one platform, in order of priority, open for solving.
 
-    `channels` pairs the name a spec uses with the canonical URL. Raises Error where a file is not repodata;
-    what `repodata` raises passes through.
+    `channels` maps the name a spec uses to the canonical URL; `sources` holds two for each channel: that of
+    the platform, then noarch. `envkit.solve.shelf` opens them.
     """
 
-    def __init__(self, channels: Sequence[tuple[str, str]], platform: str, repodata: Repodata) -> None:
-        from rattler import Channel, SparseRepoData
-
+    def __init__(self, channels: Mapping[str, str], platform: str, sources: Sequence[SparseRepoData]) -> None:
+        self.channels = tuple(channels)
         self.platform = platform
-        self._sources = []
-        for name, url in channels:
-            for subdir in (platform, "noarch"):
-                path = repodata(name, subdir)
-                try:
-                    self._sources.append(SparseRepoData(Channel(url), subdir, str(path)))
-                except Exception as problem:
-                    # rattler raises a bare Exception or OSError here, depending on what is wrong.
-                    raise Error(
-                        _("{path} is not the repodata of {channel}/{subdir}: {reason}").format(
-                            path=path, channel=name, subdir=subdir, reason=problem
-                        ),
-                        _("remove the file, then run the command again"),
-                    ) from None
+        self._names = {url.rstrip("/"): name for name, url in channels.items()}
+        self._sources = tuple(sources)
 
     def solve(
         self,
@@ -83,11 +75,14 @@ class Index:
         virtual_packages: Sequence[VirtualPackage],
         *,
         locked: Sequence[Solved] = (),
+        pinned: Sequence[Solved] = (),
+        limit: float | None = None,
     ) -> tuple[Solved, ...]:
-        """The packages that satisfy `specs`, sorted by name; those in `locked` are kept where they can be.
+        """The packages that satisfy `specs`, sorted by name.
 
-        Raises Findings with the solver's reason where there is no such set, InputError for a spec that
-        cannot be read.
+        Those in `locked` are kept where they can be; those in `pinned` are the only choice for their names.
+        Raises Unsolvable with the solver's words where there is no such set, or none was found within
+        `limit` seconds; InputError for a spec that cannot be read.
         """
         from rattler import ChannelPriority, solve_with_sparse_repodata
         from rattler.exceptions import SolverError
@@ -97,15 +92,35 @@ class Index:
                 [_match_spec(spec) for spec in specs],
                 self._sources,
                 locked_packages=[package.record for package in locked],
+                pinned_packages=[package.record for package in pinned],
                 virtual_packages=[_generic(package) for package in virtual_packages],
                 channel_priority=ChannelPriority.Strict,
+                timeout=None if limit is None else timedelta(seconds=limit),
             )
 
         try:
             records = asyncio.run(run())
         except SolverError as problem:
-            raise Findings(readable_reason(str(problem))) from None
+            raise Unsolvable(str(problem), self.platform) from None
         return tuple(sorted((_solved(record) for record in records), key=lambda package: package.name))
+
+    def records(self, name: str) -> dict[str, list[Solved]]:
+        """Everything of this name, channel by channel in order of priority; channels without it left out."""
+        found = {}
+        for channel, pair in self._pairs():
+            records = [_solved(record) for source in pair for record in source.load_records(name)]
+            if records:
+                found[channel] = records
+        return found
+
+    def matching(self, spec: str) -> list[Solved]:
+        """The records that match `spec` in the channel that strict priority takes its package from."""
+        name = spec.partition(" ")[0]
+        for _channel, pair in self._pairs():
+            if any(source.load_records(name) for source in pair):
+                match = [_match_spec(spec)]
+                return [_solved(record) for source in pair for record in source.load_matching_records(match)]
+        return []
 
     def find(self, name: str, url: str) -> Solved | None:
         """The record of a package of an earlier lock, by its canonical URL, if the channel still has it."""
@@ -117,13 +132,25 @@ class Index:
 
     def versions(self, spec: str) -> frozenset[str]:
         """The versions that match `spec` in the channel that strict priority takes its package from."""
-        name = spec.partition(" ")[0]
-        for first, second in zip(self._sources[::2], self._sources[1::2], strict=True):
-            if first.load_records(name) or second.load_records(name):
-                match = [_match_spec(spec)]
-                records = [*first.load_matching_records(match), *second.load_matching_records(match)]
-                return frozenset(str(record.version) for record in records)
-        return frozenset()
+        return frozenset(package.version for package in self.matching(spec))
+
+    def has(self, spec: str, channel: str) -> bool:
+        """Whether one channel, looked at alone, has a match."""
+        match = [_match_spec(spec)]
+        pair = dict(self._pairs())[channel]
+        return any(source.load_matching_records(match) for source in pair)
+
+    def alike(self, name: str) -> tuple[str, ...]:
+        """Names in the channels that are spelled much like this one, at most three."""
+        known = dict.fromkeys(name for source in self._sources for name in source.package_names())
+        return tuple(difflib.get_close_matches(name, known, n=3, cutoff=0.75))
+
+    def named(self, url: str) -> str:
+        """The channel of a canonical URL, as the spec names it."""
+        return self._names.get(url.rstrip("/"), url)
+
+    def _pairs(self) -> Iterator[tuple[str, tuple[SparseRepoData, SparseRepoData]]]:
+        return zip(self.channels, zip(self._sources[::2], self._sources[1::2], strict=True), strict=True)
 
 
 def compare_versions(versions: Sequence[str]) -> list[str]:
@@ -137,26 +164,12 @@ def compare_versions(versions: Sequence[str]) -> list[str]:
     return sorted(versions, key=cmp_to_key(compare))
 
 
-def readable_reason(text: str) -> str:
-    """The solver's explanation without its repetitions, at most a screenful.
-
-    rattler lists every build of every version: the same line comes dozens of times.
-    """
-    seen: set[str] = set()
-    lines: list[str] = []
-    left_out = 0
-    for line in text.strip().splitlines():
-        content = line.strip(" │├└─")
-        if not content or content in seen:
-            continue
-        seen.add(content)
-        if len(lines) < _REASON_LINES:
-            lines.append(line.rstrip()[:_REASON_WIDTH])
-        else:
-            left_out += 1
-    if left_out:
-        lines.append(_("… and {count} more lines").format(count=left_out))
-    return "\n".join(lines)
+def parts_of(spec: str) -> tuple[str, str | None, str | None]:
+    """The name, version constraint and build of a match spec; None for what it leaves open."""
+    parsed = _match_spec(spec)
+    version = None if parsed.version in (None, "*") else str(parsed.version)
+    build = None if parsed.build in (None, "*") else str(parsed.build)
+    return spec.split(" ")[0].split("=")[0], version, build
 
 
 def _match_spec(spec: str) -> MatchSpec:

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envkit.errors import Findings
+from envkit.errors import Error, Findings, InputError
 from envkit.files import write_atomically
-from envkit.lock import TORCH_NAMES, check_accelerator, parse_lock
+from envkit.lock import TORCH_NAMES, check_accelerator, is_fresh, parse_lock, read_lock
+from envkit.matrix.nearest import listing, nearest_words
 from envkit.messages import _
 from envkit.model import Lock, Spec
 from envkit.progress import SILENT, Observer
 from envkit.solve.agree import agree, torch_version
 from envkit.solve.condalock import Request, open_request
-from envkit.solve.engine import Index, Repodata, Solved, compare_versions
+from envkit.solve.engine import Index, Solved, Unsolvable, compare_versions
+from envkit.solve.explain import explain
+from envkit.solve.keep import kept_records, settle
+from envkit.solve.shelf import Repodata, Shelf
 
 if TYPE_CHECKING:
     from envkit.fetch import Routes
 
-__all__ = ["lock_text", "solve", "write_lock"]
+__all__ = ["lock_text", "open_shelf", "solve", "write_lock"]
+
+
+def open_shelf(*, routes: Routes, cache: Path, observer: Observer = SILENT) -> Shelf:
+    """Repodata over the fetch layer, to be shared by all that is locked in one process."""
+    from envkit import fetch
+
+    return Shelf(partial(fetch.repodata, routes=routes, cache=cache, observer=observer), fetch.canonical_url)
 
 
 def solve(
-    spec: Spec, *, routes: Routes, cache: Path, observer: Observer = SILENT, locked: Lock | None = None
+    spec: Spec,
+    *,
+    routes: Routes,
+    cache: Path,
+    observer: Observer = SILENT,
+    locked: Lock | None = None,
+    update: Collection[str] = (),
+    shelf: Shelf | None = None,
 ) -> str:
     """The conda-lock v1 text that pins `spec` on every platform of its variant.
 
     The same spec and the same channel contents give the same bytes, whichever mirror served them. With
-    `locked`, packages of that lock are kept where they still fit. Raises Findings where a platform cannot
-    be solved, or where no version of PyTorch fits all of them; FetchError where a channel cannot be read.
+    `locked`, every package of that lock that can stay does, but for those that `update` names: they take
+    the highest version there is a solution with. Raises Findings where a platform cannot be solved, or
+    where no version of PyTorch fits all of them; FetchError where a channel cannot be read.
     """
-    from envkit import fetch
-
-    repodata = partial(fetch.repodata, routes=routes, cache=cache, observer=observer)
-    return lock_text(spec, repodata=repodata, canonical=fetch.canonical_url, observer=observer, locked=locked)
+    opened = shelf or open_shelf(routes=routes, cache=cache, observer=observer)
+    return _lock_text(spec, opened, observer, locked, update, routes.hosts)
 
 
 def write_lock(
@@ -45,16 +62,27 @@ def write_lock(
     routes: Routes,
     cache: Path,
     observer: Observer = SILENT,
-    locked: Lock | None = None,
+    update: Collection[str] = (),
+    fresh: bool = False,
+    shelf: Shelf | None = None,
+    check: Callable[[Lock], Sequence[str]] | None = None,
 ) -> Lock:
-    """Solve `spec` and write its lock to `path`; the old file stays as it was if anything fails.
+    """Lock `spec` into `path`; the old file stays as it was if anything fails.
 
-    Raises Findings also where the builds are not those of the accelerator asked for: a CPU build in the
-    place of a CUDA one solves without complaint.
+    A lock that was made for this very spec is left alone, whatever the channels have by now. Otherwise the
+    packages of the old lock stay where they can; `update` names those to move. `fresh` forgets the old lock.
+    Raises Findings also where `check` has something against the result, by default that the builds are not
+    those of the accelerator asked for (a CPU build in the place of a CUDA one solves without complaint);
+    InputError for a name in `update` that the lock does not have.
     """
-    text = solve(spec, routes=routes, cache=cache, observer=observer, locked=locked)
+    old = None if fresh else _old_lock(path, observer, needed=bool(update))
+    if update:
+        _require_names(old, update, path)
+    elif old is not None and is_fresh(old, spec):
+        return old
+    text = solve(spec, routes=routes, cache=cache, observer=observer, locked=old, update=update, shelf=shelf)
     lock = parse_lock(text, path)
-    problems = check_accelerator(lock.packages, spec.variant.cuda)
+    problems = check_accelerator(lock.packages, spec.variant.cuda) if check is None else check(lock)
     if problems:
         raise Findings(
             _("{name} solves, but not to what was asked for:\n{problems}").format(
@@ -73,19 +101,30 @@ def lock_text(
     canonical: Callable[[str], str],
     observer: Observer = SILENT,
     locked: Lock | None = None,
+    update: Collection[str] = (),
 ) -> str:
     """`solve`, given where repodata comes from and what a channel's canonical URL is."""
+    return _lock_text(spec, Shelf(repodata, canonical), observer, locked, update)
+
+
+def _lock_text(
+    spec: Spec,
+    shelf: Shelf,
+    observer: Observer,
+    locked: Lock | None,
+    update: Collection[str],
+    mirrors: Sequence[str] = (),
+) -> str:
     task = _("solving {name}").format(name=spec.variant.name)
-    channels = [(name, canonical(name)) for name in spec.channels]
     with open_request(spec) as request:
         observer.start(task, len(request.platforms), _("platforms"))
         try:
-            indexes = {platform: Index(channels, platform, repodata) for platform in request.platforms}
-            solved = _solve_conda(spec, request, indexes, locked, observer, task)
+            indexes = {platform: shelf.index(spec.channels, platform) for platform in request.platforms}
+            solved = _solve_conda(spec, request, shelf, indexes, observer, task, locked, update)
             entries = []
             for platform in request.platforms:
                 conda = request.lock_conda(platform, solved[platform])
-                pip = request.lock_pip(platform, conda)
+                pip = request.lock_pip(platform, conda, locked=locked, update=update, mirrors=mirrors)
                 entries += [*conda.values(), *pip.values()]
             _require_one_torch(spec, {entry.version for entry in entries if entry.name in TORCH_NAMES})
             return request.to_text(entries)
@@ -96,27 +135,28 @@ def lock_text(
 def _solve_conda(
     spec: Spec,
     request: Request,
+    shelf: Shelf,
     indexes: Mapping[str, Index],
-    locked: Lock | None,
     observer: Observer,
     task: str,
+    locked: Lock | None,
+    update: Collection[str],
 ) -> Mapping[str, tuple[Solved, ...]]:
     specs = {platform: request.match_specs(platform) for platform in indexes}
-    kept = {platform: _kept(indexes[platform], locked) for platform in indexes}
+    old = {
+        platform: kept_records(index, locked, observer) if locked is not None else []
+        for platform, index in indexes.items()
+    }
     seen: set[str] = set()
 
     def solve_one(platform: str, further: Sequence[str]) -> tuple[Solved, ...]:
-        try:
-            packages = indexes[platform].solve(
-                [*specs[platform], *further], spec.virtual_packages[platform], locked=kept[platform]
-            )
-        except Findings as problem:
-            raise Findings(
-                _("{name} cannot be solved for {platform}: {reason}").format(
-                    name=spec.variant.name, platform=platform, reason=problem.message
-                ),
-                _("relax what is named above in environments/matrix.yaml, or choose other axes"),
-            ) from None
+        packages = settle(
+            indexes[platform],
+            [*specs[platform], *further],
+            spec.virtual_packages[platform],
+            old=old[platform],
+            moving=[name for name in update if any(name == record.name for record in old[platform])],
+        )
         if platform not in seen:
             seen.add(platform)
             observer.advance(task)
@@ -131,7 +171,42 @@ def _solve_conda(
         asked = [one for one in specs[platform] if one.partition(" ")[0] in TORCH_NAMES]
         return indexes[platform].versions(asked[0] if asked else TORCH_NAMES[0])
 
-    return agree(request.platforms, solve_one, versions)
+    try:
+        return agree(request.platforms, solve_one, versions, nearest=locked is not None)
+    except Unsolvable as problem:
+        raise explain(spec, specs[problem.platform], indexes[problem.platform], shelf, problem) from None
+
+
+def _old_lock(path: Path, observer: Observer, *, needed: bool) -> Lock | None:
+    """The lock in the file that is about to be written; one that cannot be read counts as none."""
+    if not path.exists():
+        return None
+    try:
+        return read_lock(path)
+    except Error as problem:
+        if needed:
+            raise
+        observer.note(_("the old lock cannot be read and is made anew: {reason}").format(reason=problem))
+        return None
+
+
+def _require_names(old: Lock | None, names: Collection[str], path: Path) -> None:
+    if old is None:
+        raise InputError(
+            _("there is no lock yet in which {names} could be updated").format(names=listing(names)),
+            _("lock it first, without --update"),
+            path=path,
+        )
+    known = sorted({package.name for package in old.packages})
+    for name in names:
+        if name not in known:
+            raise InputError(
+                _("'{name}' is not in the lock; the nearest are {valid}").format(
+                    name=name, valid=listing(nearest_words(name, known)[:3])
+                ),
+                _("`--update` takes the names of locked packages, without a version"),
+                path=path,
+            )
 
 
 def _require_one_torch(spec: Spec, versions: set[str]) -> None:
@@ -144,14 +219,3 @@ def _require_one_torch(spec: Spec, versions: set[str]) -> None:
             ),
             _("pin torch in the pip section to a version that every platform has"),
         )
-
-
-def _kept(index: Index, locked: Lock | None) -> list[Solved]:
-    if locked is None:
-        return []
-    found = (
-        index.find(package.name, package.url)
-        for package in locked.on(index.platform)
-        if package.manager == "conda"
-    )
-    return [package for package in found if package is not None]

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from envkit import paths
+from envkit.channels import canonicalise_url, index_at
 from envkit.errors import Error, Findings
 from envkit.messages import _
+from envkit.model import Package
+from envkit.solve.pip_resolver import for_one_machine
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency
@@ -30,7 +33,9 @@ class PipSection:
 
     `wanted` holds conda-lock's dependencies by name, `conda` the entries of the conda packages.
     `repositories` (of the file) and `indexes` (of option lines and pip's configuration) are asked in this
-    order, the public index last where `default_index`.
+    order, the public index last where `default_index`. Pip packages among `locked` stay where they can, but
+    for those that `update` names. `mirrors` are hosts to ask in the place of PyTorch's own index, in order,
+    as far as they have it.
     """
 
     name: str
@@ -42,6 +47,9 @@ class PipSection:
     default_index: bool
     virtual_packages: Mapping[str, Any]
     names: str
+    locked: tuple[Package, ...] = ()
+    update: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
 
 
 def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
@@ -56,7 +64,7 @@ def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
     provided = _provided(section)
     held: dict[str, Any] = {}
     while True:
-        found = _solve(section, held)
+        found = _canonical(_solve(section, held))
         replaced = [name for name in sorted(found) if name in provided and name not in section.wanted]
         if not replaced:
             return found
@@ -69,6 +77,21 @@ def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
             )
         for name in replaced:
             held[name] = VersionedDependency(name=name, version=f"=={provided[name]}", manager="pip")
+
+
+def _canonical(found: dict[str, LockedDependency]) -> dict[str, LockedDependency]:
+    """The entries with the URLs that every machine can ask, whichever index or redirect gave them."""
+    return {
+        name: entry.model_copy(update={"url": canonicalise_url(entry.url).url})
+        for name, entry in found.items()
+    }
+
+
+def _asked(section: PipSection) -> tuple[str, ...]:
+    """The indexes as they are reached from here: a mirror's copy in the place of PyTorch's own index."""
+    return tuple(
+        index_at(url, section.mirrors) for url in dict.fromkeys((*section.repositories, *section.indexes))
+    )
 
 
 def _provided(section: PipSection) -> dict[str, str]:
@@ -86,23 +109,40 @@ def _solve(section: PipSection, held: Mapping[str, Any]) -> dict[str, LockedDepe
     from conda_lock.models.pip_repository import PipRepository
     from conda_lock.pypi_solver import solve_pypi
 
-    with without_chatter(), _own_cache(), _problems(section):
+    with without_chatter(), _own_cache(), for_one_machine(), _problems(section):
         found: dict[str, LockedDependency] = solve_pypi(
             pip_specs={**section.wanted, **held},
-            use_latest=[],
-            pip_locked={},
+            use_latest=list(section.update),
+            pip_locked=_locked(section),
             conda_locked=dict(section.conda),
             python_version=section.conda["python"].version,
             platform=section.platform,
             platform_virtual_packages=section.virtual_packages,
-            pip_repositories=[
-                PipRepository.from_string(url) for url in (*section.repositories, *section.indexes)
-            ],
+            pip_repositories=[PipRepository.from_string(url) for url in _asked(section)],
             allow_pypi_requests=section.default_index,
             strip_auth=True,
             mapping_url=section.names,
         )
     return found
+
+
+def _locked(section: PipSection) -> dict[str, LockedDependency]:
+    """The pip packages of the old lock as conda-lock keeps them."""
+    from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
+
+    return {
+        package.name: LockedDependency(
+            name=package.name,
+            version=package.version,
+            manager="pip",
+            platform=package.platform,
+            dependencies={},
+            url=package.url,
+            hash=HashModel(sha256=package.sha256),
+        )
+        for package in section.locked
+        if package.manager == "pip"
+    }
 
 
 @contextlib.contextmanager

@@ -51,7 +51,12 @@ def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer,
         with stages.stage("lock", _("lock")) as said:
             spec = wheels.spec(variant, asked, channel)
             wanted = solve.write_lock(
-                spec, path, routes=fetch.routes("official"), cache=paths.cache(), observer=observer
+                spec,
+                path,
+                routes=fetch.routes("official"),
+                cache=paths.cache(),
+                observer=observer,
+                fresh=True,
             )
             said.append(_("{count} packages").format(count=len(wanted.packages)))
     else:

@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envkit import fetch, install, paths
+from envkit import install, paths
 from envkit.matrix import Axes
 from envkit.model import CPU, Environment, Lock, Report, Variant
 from envkit.progress import Observer
 from envkit.report.width import pad
+
+if TYPE_CHECKING:
+    from envkit import fetch
 
 __all__ = ["WHEELS", "Plan", "Provisioned", "Request", "Stage", "Stages", "shown"]
 

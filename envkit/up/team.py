@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envkit import fetch, lock, matrix, paths
-from envkit.errors import Findings
+from envkit import lock, matrix, paths
+from envkit.errors import Error, Findings
 from envkit.matrix import Matrix
 from envkit.messages import _
 from envkit.model import Lock, Variant
@@ -13,7 +16,12 @@ from envkit.progress import Observer
 from envkit.render import render
 from envkit.up.request import shown
 
-__all__ = ["kept_lock", "listed", "lock_variant", "project", "ready_lock"]
+if TYPE_CHECKING:
+    from envkit import fetch
+    from envkit.lock import Diff
+    from envkit.solve.shelf import Shelf
+
+__all__ = ["Relocked", "kept_lock", "listed", "lock_variant", "old_lock", "project", "ready_lock"]
 
 
 def project() -> tuple[Path, Matrix]:
@@ -36,16 +44,54 @@ def kept_lock(root: Path, known: Matrix, variant: Variant) -> tuple[Lock | None,
     return found, lock.is_fresh(found, render(known, variant))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Relocked:
+    """A lock as it is now, and as it was before (None where there was none that could be read)."""
+
+    lock: Lock
+    before: Lock | None
+
+    @property
+    def diff(self) -> Diff:
+        """What changed; everything is new where there was nothing."""
+        return lock.diff(() if self.before is None else self.before.packages, self.lock.packages)
+
+
+def old_lock(path: Path) -> Lock | None:
+    """The lock in a file, None where there is none or it cannot be read."""
+    try:
+        return lock.read_lock(path)
+    except Error:
+        return None
+
+
 def lock_variant(
-    root: Path, known: Matrix, variant: Variant, *, routes: fetch.Routes, observer: Observer
-) -> Lock:
-    """Solve a variant anew and write its lock where it belongs."""
+    root: Path,
+    known: Matrix,
+    variant: Variant,
+    *,
+    routes: fetch.Routes,
+    observer: Observer,
+    update: Collection[str] = (),
+    fresh: bool = False,
+    shelf: Shelf | None = None,
+) -> Relocked:
+    """Lock a variant where its lock belongs: pins stay while the spec does, `update` and `fresh` aside."""
     from envkit import solve
 
     path = lock.lock_path(root, variant, listed=listed(known, variant))
-    return solve.write_lock(
-        render(known, variant), path, routes=routes, cache=paths.cache(), observer=observer
+    before = old_lock(path)
+    made = solve.write_lock(
+        render(known, variant),
+        path,
+        routes=routes,
+        cache=paths.cache(),
+        observer=observer,
+        update=update,
+        fresh=fresh,
+        shelf=shelf,
     )
+    return Relocked(lock=made, before=before)
 
 
 def ready_lock(

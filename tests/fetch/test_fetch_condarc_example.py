@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from envkit.channels import table
 from envkit.fetch import canonical_url, routes
-from envkit.fetch.mirrors import table
 from envkit.files import read_yaml
 
 EXAMPLE = Path(__file__).parents[2] / ".condarc.example"

@@ -16,10 +16,10 @@ from tinychannel import TinyPackage, channel_files
 from watching import IMPATIENT, Notes, impatient
 
 from envkit import __version__
+from envkit.channels import shown
 from envkit.errors import Error, InputError
 from envkit.fetch import FetchError, Patience, archives, package_cache, repodata
 from envkit.fetch.redirects import refused_redirect
-from envkit.fetch.urls import shown
 
 CONTENT = random.Random(4).randbytes(1 << 17)
 FOO = TinyPackage(noarch="generic", files={"share/foo.bin": CONTENT})

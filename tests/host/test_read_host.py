@@ -224,3 +224,10 @@ def test_nvml_is_read_and_what_it_does_not_answer_is_left_out(tmp_path: Path) ->
         Gpu(index=1, name="GPU 1"),
     )
     assert done.stdout.strip() == f"525.125.06 12.0 {gpus}"
+
+
+def test_the_level_of_the_processor(tree: Tree) -> None:
+    flags = "lm cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"
+    assert read_host(tree({"proc/cpuinfo": f"processor : 0\nflags\t\t: fpu {flags}\n"}), {}).cpu_level == 2
+    assert read_host(tree({"proc/cpuinfo": "processor : 0\nFeatures : fp asimd\n"}), {}).cpu_level is None
+    assert read_host(tree({"proc/cpuinfo": "flags : fpu lm\n"}), {}).cpu_level == 1

@@ -16,7 +16,7 @@ from envkit.lock import is_fresh, parse_lock
 from envkit.model import Lock, Spec
 from envkit.progress import Observer
 from envkit.solve import lock_text
-from envkit.solve.engine import compare_versions, readable_reason
+from envkit.solve.engine import compare_versions
 
 
 @pytest.fixture
@@ -265,15 +265,3 @@ def test_a_record_without_a_sha256_cannot_be_locked(root: Path) -> None:
 
 def test_versions_are_compared_as_conda_does() -> None:
     assert compare_versions(["2.9", "2.10", "2.10rc1", "1!1.0"]) == ["1!1.0", "2.10", "2.10rc1", "2.9"]
-
-
-def test_a_long_reason_is_cut_without_repetitions() -> None:
-    lines = ["Cannot solve:"] + ["  │  ├─ python 3.11.15, which conflicts"] * 50
-    lines += [f"  ├─ numpy {n} conflicts" for n in range(40)]
-    reason = readable_reason("\n".join(lines)).splitlines()
-    assert reason[:3] == [
-        "Cannot solve:",
-        "  │  ├─ python 3.11.15, which conflicts",
-        "  ├─ numpy 0 conflicts",
-    ]
-    assert reason[-1] == "… and 28 more lines"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from envkit.channels.canonical import canonicalise_url
+from envkit.channels.table import table
+from envkit.channels.urls import is_url
 from envkit.errors import InputError
-from envkit.fetch.mirrors import table
 from envkit.messages import _
 
 __all__ = ["Location", "canonical_url", "channel_name", "locate"]
@@ -34,7 +36,7 @@ def canonical_url(channel: str) -> str:
     be one.
     """
     if "://" in channel:
-        if urlsplit(channel).scheme not in _SCHEMES:
+        if not is_url(channel, *_SCHEMES):
             raise InputError(
                 _("'{channel}' is no channel: only https, http and file URLs are").format(channel=channel)
             )
@@ -67,7 +69,7 @@ def locate(url: str) -> Location:
     if (
         len(parts) != 3
         or "://" not in parts[0]
-        or urlsplit(url).scheme not in _SCHEMES
+        or not is_url(url, *_SCHEMES)
         or any(part in ("", ".", "..") or "/" in unquote(part) or "\\" in part for part in parts[1:])
         or ".." in unquote(parts[0]).split("/")
     ):
@@ -77,4 +79,4 @@ def locate(url: str) -> Location:
 
 
 def _known_spelling(url: str) -> str:
-    return table().canonical(url)
+    return canonicalise_url(url).url

@@ -1,0 +1,45 @@
+"""URLs as they may be shown (without user names, passwords, tokens, signed queries), and as paths."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+__all__ = ["hostname", "is_url", "local_path", "shown"]
+
+_TOKEN = re.compile(r"/t/[^/]+/")
+
+
+def is_url(text: str, *schemes: str) -> bool:
+    """Whether a text is a URL of one of these schemes, as far as its host can be told."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in schemes and "://" in text and bool(parts.hostname or parts.scheme == "file")
+
+
+def hostname(url: str) -> str | None:
+    """The host of a URL, in lower case; None where there is none."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def shown(url: str) -> str:
+    """`url` without anything secret: userinfo, `/t/<token>/` and the query."""
+    if "://" not in url:
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("://")[0] + "://…"
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, _TOKEN.sub("/", parts.path), "", ""))
+
+
+def local_path(url: str) -> Path | None:
+    """The path that a `file://` URL names, or None for any other URL."""
+    return Path(unquote(urlsplit(url).path)) if is_url(url, "file") else None

@@ -1,0 +1,71 @@
+"""Progress as bars on a terminal. Apart from the rest, because rich takes a tenth of a second to import."""
+
+from __future__ import annotations
+
+import threading
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from envkit.cli.streams import legible
+from envkit.cli.view import how_far
+from envkit.progress import Observer
+
+__all__ = ["Bars"]
+
+
+class _Amount(ProgressColumn):
+    """How far a task is, in its own unit, with the speed where that is bytes."""
+
+    def render(self, task: Task) -> Text:
+        unit = str(task.fields["unit"])
+        text = how_far(int(task.completed), int(task.total) if task.total else None, unit)
+        if unit == "B" and task.speed:
+            text += f", {task.speed / 1e6:.1f} MB/s"
+        return Text(text)
+
+
+class Bars(Observer):
+    """One bar a task, with bytes, speed and time left; notes scroll above them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._progress = Progress(
+            TextColumn("  {task.description}"),
+            BarColumn(bar_width=24),
+            _Amount(),
+            TimeRemainingColumn(),
+            console=Console(file=stream, highlight=False, markup=False),
+            transient=True,
+        )
+        self._lock = threading.Lock()
+        self._tasks: dict[str, TaskID] = {}
+
+    def start(self, task: str, total: int | None = None, unit: str = "B") -> None:
+        with self._lock:
+            if not self._tasks:
+                self._progress.start()
+            self._tasks[task] = self._progress.add_task(task, total=total, unit=unit)
+
+    def advance(self, task: str, amount: int = 1) -> None:
+        with self._lock:
+            if task in self._tasks:
+                self._progress.advance(self._tasks[task], amount)
+
+    def finish(self, task: str) -> None:
+        with self._lock:
+            known = self._tasks.pop(task, None)
+            if known is not None:
+                self._progress.remove_task(known)
+            if not self._tasks:
+                self._progress.stop()
+
+    def close(self) -> None:
+        """Give the cursor back, also when the work was cut short."""
+        with self._lock:
+            self._progress.stop()
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            self._progress.console.print(legible(text), soft_wrap=True)

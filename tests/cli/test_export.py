@@ -1,0 +1,63 @@
+"""envkit export, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envkit.cli.export import KINDS
+from envkit.cli.frame import execute
+from envkit.lock.formats import read_spec
+
+ROOT = Path(__file__).parents[2]
+LOCK = next(ROOT.glob("environments/py311-cu118/conda-lock.yml"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        ("explicit", "# This file may be used"),
+        ("pixi", "version: 6"),
+        ("environment", "# Every package of the lock for linux-64"),
+    ],
+)
+def test_a_lock_is_printed_or_written(
+    kind: str, first: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert execute(["export", kind, "py311-cu118"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(first)
+    target = tmp_path / "out" / "file"
+    assert execute(["export", kind, str(LOCK), "-o", str(target), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == {"kind": kind, "path": str(target)}
+    assert target.read_text() == printed
+
+
+def test_old_condas_get_md5(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert execute(["export", "explicit", str(LOCK), "--hash", "md5"]) == 0
+    path = tmp_path / "e.txt"
+    path.write_text(capsys.readouterr().out)
+    assert all(package.md5 and not package.sha256 for package in read_spec(path).pinned)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explicit", "nowhere.yml"], "there is no such file"),
+        (["explicit", str(LOCK), "--platform", "win-64"], "no packages for win-64"),
+        (["requirements", str(LOCK)], "no pip packages"),
+        (["tarball", str(LOCK)], "tarball"),
+    ],
+)
+def test_what_cannot_be_exported(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["export", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_every_kind_says_what_it_is() -> None:
+    assert all(kind.help for kind in KINDS.values())
