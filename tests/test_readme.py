@@ -28,10 +28,11 @@ def variants_block() -> str:
         "| variant | Python | accelerator | source | extras | locked torch | platforms |",
         "|" + " --- |" * 7,
     ]
-    for variant in read_matrix(ROOT / "environments" / "matrix.yaml").variants:
+    matrix = read_matrix(ROOT / "environments" / "matrix.yaml")
+    for variant in matrix.variants:
         path = ROOT / "environments" / variant.name / "conda-lock.yml"
-        torch, platforms = "not locked", ", ".join(variant.platforms)
-        if path.exists():
+        torch, platforms = "not committed", ", ".join(variant.platforms)
+        if matrix.commits(variant):
             lock = read_lock(path)
             torch = next(p.version for p in lock.packages if p.name == "pytorch")
             platforms = ", ".join(lock.platforms)

@@ -101,6 +101,8 @@ def _all(facts: Facts, repodata: Callable[[str, str], Path] | None) -> Iterator[
     root, known = _project()
     for variant in known.variants:
         path = lock_path(root, variant)
+        if not known.commits(variant) and not path.exists():
+            continue
         try:
             yield _audited(path, facts, variant, repodata)
         except InputError as problem:

@@ -78,7 +78,9 @@ def _cuda_variants(matrix: Matrix, wanted: Wanted) -> list[Variant]:
     fitting = _newest_first(listed(matrix, own)) or _newest_first(listed(matrix, wanted))
     if fitting and wanted == Wanted(extras=wanted.extras, platform=wanted.platform):
         return fitting
-    versions = {variant.accelerator for variant in matrix.variants if variant.cuda}
+    versions = {
+        variant.accelerator for variant in matrix.variants if variant.cuda and matrix.commits(variant)
+    }
     versions -= {variant.accelerator for variant in fitting}
     further = []
     for version in versions:

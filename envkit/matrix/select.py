@@ -64,8 +64,16 @@ def select(matrix: Matrix, axes: Axes, platform: str | None = None) -> Variant:
 
 
 def listed(matrix: Matrix, wanted: Wanted) -> list[Variant]:
-    """The matrix's own variants that fit, in its order, each with the extras that were asked for."""
-    fitting = [variant for variant in matrix.variants if wanted.fits(variant)]
+    """The matrix's own variants that fit, in its order, each with the extras that were asked for.
+
+    One whose lock the team does not keep is taken only where its accelerator or its source is asked for.
+    """
+    special = wanted.accelerator is not None or wanted.source is not None
+    fitting = [
+        variant
+        for variant in matrix.variants
+        if wanted.fits(variant) and (special or matrix.commits(variant))
+    ]
     return [_add_extras(base, wanted, fitting) for base in fitting]
 
 

@@ -20,7 +20,8 @@ from envkit.model import VirtualPackage
 from envkit.render import digest
 
 PROJECT = Path(__file__).parents[2]
-NAMES = [variant.name for variant in read_matrix(PROJECT / "environments" / "matrix.yaml").variants]
+MATRIX = read_matrix(PROJECT / "environments" / "matrix.yaml")
+NAMES = [variant.name for variant in MATRIX.variants if MATRIX.commits(variant)]
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -89,18 +90,19 @@ def test_all_locks_are_checked_in_a_third_of_a_second_without_the_engines() -> N
         "from envkit.lock import check\n"
         "began = time.process_time()\n"
         "root, matrix = project()\n"
-        "states = {check(root, matrix, variant).state for variant in matrix.variants}\n"
+        "kept = [variant for variant in matrix.variants if matrix.commits(variant)]\n"
+        "states = {check(root, matrix, variant).state for variant in kept}\n"
         "seconds = time.process_time() - began\n"
         "heavy = [name for name in sys.modules if name.split('.')[0] in"
         " ('conda_lock', 'rattler', 'httpx', 'rich', 'pydantic')]\n"
-        "print(len(matrix.variants), states, heavy, seconds)\n"
+        "print(states, heavy, seconds)\n"
     )
     seconds = []
     for _attempt in range(3):
         command = [sys.executable, "-c", program]
         done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True)
         told, _space, took = done.stdout.strip().rpartition(" ")
-        assert told == f"{len(NAMES)} {{'fresh'}} []"
+        assert told == "{'fresh'} []"
         seconds.append(float(took))
     assert min(seconds) < 0.3
 

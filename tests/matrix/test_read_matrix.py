@@ -29,7 +29,9 @@ def test_the_shipped_matrix_holds_what_was_promised(shipped: Matrix) -> None:
         "py39-pt113-cu117",
         "py311-pt23-cu118",
         "py311-torch",
+        "py312-cu130",
     ]
+    assert [variant.name for variant in shipped.variants if not shipped.commits(variant)] == ["py312-cu130"]
     assert shipped.variants[0].platforms == ("linux-64", "linux-aarch64", "osx-arm64", "win-64")
     assert {variant.platforms for variant in shipped.variants[1:]} == {("linux-64",)}
     assert set(shipped.extras) == {"notebook", "torchvision", "torchaudio", "vision", "train"}

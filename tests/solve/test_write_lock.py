@@ -146,7 +146,7 @@ def test_conda_lock_renders_a_committed_lock(path: Path, tmp_path: Path) -> None
 @pytest.mark.skipif(not (SHARED / "channels").is_dir(), reason="the sampled channels are not here")
 def test_every_variant_locks_from_the_sampled_channels_to_the_same_bytes_twice(tmp_path: Path) -> None:
     matrix = read_matrix(ROOT / "environments" / "matrix.yaml")
-    for variant in matrix.variants:
+    for variant in filter(matrix.commits, matrix.variants):
         texts = {
             solve(
                 render(matrix, variant),
