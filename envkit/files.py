@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ __all__ = [
     "ScalarErrors",
     "line_of",
     "load_yaml",
+    "parse_json",
     "read_text",
     "read_yaml",
     "refuse_bomb",
@@ -185,6 +187,14 @@ def read_yaml(path: Path) -> Any:
     if document is None:
         raise InputError(_("the file is empty"), path=path)
     return document
+
+
+def parse_json(raw: str | bytes) -> Any:
+    """What a JSON text holds. ValueError for any text that holds nothing, one nested without end too."""
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        raise ValueError(_("nested too deeply")) from None
 
 
 def line_of(mapping: object, key: object) -> int | None:

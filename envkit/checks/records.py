@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import time
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from envkit.checks.outcome import Link, Part
+from envkit.files import parse_json
 
 __all__ = ["Late", "Records", "Tally"]
 
@@ -68,7 +68,7 @@ class Records:
 def _parsed(line: bytes) -> dict[str, Any] | None:
     # What is under test also holds this pipe: what it writes there that is no record is not ours to read.
     try:
-        record = json.loads(line)
+        record = parse_json(line)
     except ValueError:
         return None
     return record if isinstance(record, dict) and isinstance(record.get("kind"), str) else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from envkit.channels import shown
 from envkit.fetch.disk import writing
 from envkit.fetch.wanted import Rejected
-from envkit.files import write_atomically
+from envkit.files import parse_json, write_atomically
 from envkit.messages import _
 
 __all__ = ["CachedIndex", "check_index", "decompress"]
@@ -85,7 +85,7 @@ class CachedIndex:
 
     def _origin(self) -> _Origin | None:
         try:
-            noted = json.loads(self._note.read_text(encoding="utf-8"))
+            noted = parse_json(self._note.read_text(encoding="utf-8"))
             origin = _Origin(**noted)
             whole = origin.schema == _SCHEMA and self.path.stat().st_size == origin.size
         except (OSError, ValueError, TypeError):

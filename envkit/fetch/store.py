@@ -17,7 +17,7 @@ from envkit.fetch.disk import writing
 from envkit.fetch.session import Stopped
 from envkit.fetch.unpack import entries, unpack
 from envkit.fetch.wanted import Rejected
-from envkit.files import write_atomically
+from envkit.files import parse_json, write_atomically
 from envkit.messages import _
 from envkit.progress import Observer
 
@@ -135,7 +135,7 @@ class Store:
 
     def _seal(self, name: str) -> dict[str, object]:
         try:
-            seal = json.loads((self._seals / f"{name}.json").read_text(encoding="utf-8"))
+            seal = parse_json((self._seals / f"{name}.json").read_text(encoding="utf-8"))
             current = isinstance(seal, dict) and seal.get("schema") == _SCHEMA
         except (OSError, ValueError):
             return {}

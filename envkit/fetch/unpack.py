@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import stat
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from envkit.fetch.wanted import Rejected
+from envkit.files import parse_json
 from envkit.messages import _
 
 __all__ = ["entries", "unpack"]
@@ -98,7 +98,7 @@ def _listed(folder: Path) -> list[str]:
 
 def _document(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from envkit.errors import Error
+from envkit.files import parse_json
 from envkit.messages import _
 from envkit.model import Variant
 
@@ -46,7 +47,7 @@ def write(prefix: Path, marker: Marker) -> None:
 def read(prefix: Path) -> Marker | None:
     """The marker of a prefix, None where there is none; Error for one that cannot be understood."""
     try:
-        document = json.loads(path(prefix).read_text(encoding="utf-8"))
+        document = parse_json(path(prefix).read_text(encoding="utf-8"))
         if not isinstance(document, dict) or document.pop("schema", None) != _SCHEMA:
             raise ValueError(_("another version of envkit wrote it"))
         return _parse(document)

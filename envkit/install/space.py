@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from envkit.errors import Error
+from envkit.files import parse_json
 from envkit.install.conda import stem
 from envkit.messages import _
 from envkit.model import Package
@@ -65,7 +65,7 @@ def full_disk(place: Path, packages: Iterable[Package] = (), cache: Path | None 
 
 def _installed_size(package: Path) -> int:
     try:
-        document = json.loads((package / "info" / "paths.json").read_bytes())
+        document = parse_json((package / "info" / "paths.json").read_bytes())
         return sum(row.get("size_in_bytes") or 0 for row in document["paths"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return 0

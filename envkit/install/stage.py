@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from envkit.files import parse_json
 from envkit.install.space import cannot_write
 from envkit.messages import _
 from envkit.progress import Observer
@@ -144,7 +145,7 @@ def _identity(pid: int) -> dict[str, object]:
 
 def _dead(folder: Path, prefix: Path) -> bool:
     try:
-        owner = json.loads((folder / _OWNER).read_text(encoding="utf-8"))
+        owner = parse_json((folder / _OWNER).read_text(encoding="utf-8"))
         pid = int(owner["pid"])
         ours = owner["schema"] == _SCHEMA and Path(owner["prefix"]).name == prefix.name
     except (OSError, ValueError, TypeError, KeyError):

@@ -6,7 +6,6 @@ conda-lock describes the target machine by a channel of its own making, a folder
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from envkit.errors import InputError
+from envkit.files import parse_json
 from envkit.messages import _
 from envkit.model import VirtualPackage
 
@@ -90,7 +90,10 @@ def installed_records(prefix: Path) -> list[Mapping[str, Any]]:
     records = []
     for path in meta.glob("*.json"):
         try:
-            records.append(json.loads(path.read_text(encoding="utf-8")))
+            record = parse_json(path.read_text(encoding="utf-8"))
+            if not isinstance(record, dict):
+                raise ValueError(_("expected a mapping"))
+            records.append(record)
         except (OSError, ValueError) as problem:
             raise InputError(_("not a record: {reason}").format(reason=problem), path=path) from None
     return sorted(records, key=lambda record: str(record.get("name")))
@@ -119,10 +122,11 @@ def _virtual_records(channel: str, platform: str) -> dict[str, VirtualPackage] |
 
 def _records(path: Path) -> list[Mapping[str, Any]]:
     try:
-        repodata = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        repodata = parse_json(path.read_text(encoding="utf-8"))
+        tables = [repodata.get(key) or {} for key in ("packages", "packages.conda")]
+        return [record for table in tables for record in table.values() if isinstance(record, dict)]
+    except (OSError, ValueError, AttributeError):
         return []
-    return [*repodata.get("packages", {}).values(), *repodata.get("packages.conda", {}).values()]
 
 
 def _highest(one: VirtualPackage | None, other: VirtualPackage) -> VirtualPackage:

@@ -21,6 +21,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from envkit.errors import Error
+from envkit.files import parse_json
 from envkit.messages import _
 from envkit.progress import Observer
 from envkit.wheels.writer import BLOCK
@@ -63,9 +64,9 @@ class PackageCache:
         """The repodata record of a finished package (its file name under "fn"), or None."""
         folder = self._package(key)
         try:
-            record: dict[str, Any] = json.loads((folder / "record.json").read_bytes())
+            record: dict[str, Any] = parse_json((folder / "record.json").read_bytes())
             size = (folder / record["fn"]).stat().st_size
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         return record if size == record.get("size") else None
 

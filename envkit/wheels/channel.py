@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from envkit.errors import Error
-from envkit.files import sha256_of
+from envkit.files import parse_json, sha256_of
 from envkit.messages import _
 from envkit.progress import Observer
 from envkit.wheels.cache import PackageCache, digest_of, link_or_copy
@@ -180,10 +180,10 @@ def _is_complete(folder: Path) -> bool:
     """Whether the channel lies there with every archive that its repodata names, in its full size."""
     for subdir in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
-            packages = json.loads((subdir / "repodata.json").read_bytes())["packages.conda"]
+            packages = parse_json((subdir / "repodata.json").read_bytes())["packages.conda"]
             if any((subdir / name).stat().st_size != record["size"] for name, record in packages.items()):
                 return False
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return False
     return folder.is_dir()
 
