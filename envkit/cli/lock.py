@@ -20,7 +20,7 @@ from envkit.messages import _
 from envkit.model import Lock, Variant
 from envkit.render import environment_file, render
 from envkit.up import project
-from envkit.up.team import Relocked, lock_variant, old_lock
+from envkit.up.team import Relocked, lock_variants, old_lock
 
 _AXES = ("python", "cuda", "torch", "source", "extras")
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -167,10 +167,8 @@ def _state_lines(state: LockState, wrong: bool) -> Iterator[str]:
 def _lock_variants(
     session: Session, root: Path, known: Matrix, chosen: tuple[Variant, ...], asked: _Asked
 ) -> Outcome:
-    from envkit import fetch, paths, solve
+    from envkit import fetch
 
-    routes = fetch.routes(asked.mirror)
-    shelf = solve.open_shelf(routes=routes, cache=paths.cache(), observer=session.observer)
     rows: list[dict[str, Any]] = []
     blocks: list[str] = []
     failed = False
@@ -183,38 +181,28 @@ def _lock_variants(
                     _("{name}: its lock is not kept; `envkit lock {name}` makes one").format(name=each.name)
                 )
         chosen = tuple(each for each in chosen if known.commits(each))
-    for each in chosen:
-        began = time.monotonic()
-        try:
-            made = lock_variant(
-                root,
-                known,
-                each,
-                routes=routes,
-                observer=session.observer,
-                update=asked.update,
-                fresh=asked.fresh,
-                shelf=shelf,
-            )
-        except Findings as problem:
+    for each, made, seconds in lock_variants(
+        root,
+        known,
+        chosen,
+        routes=fetch.routes(asked.mirror),
+        observer=session.observer,
+        update=asked.update,
+        fresh=asked.fresh,
+    ):
+        if isinstance(made, Findings):
             if not asked.every:
-                raise
-            # One variant that cannot be solved must not keep the others from being locked.
+                raise made
             failed = True
             rows.append(
-                {
-                    "variant": each.name,
-                    "error": problem.message,
-                    "hint": problem.hint,
-                    "details": problem.details,
-                }
+                {"variant": each.name, "error": made.message, "hint": made.hint, "details": made.details}
             )
-            blocks.append(f"{each.name}: {problem.message}")
+            blocks.append(f"{each.name}: {made.message}")
             continue
         if known.lists(each):
             write_atomically(environment_file(root, each), render(known, each).text)
         rows.append({"variant": each.name, **_row(made)})
-        blocks.append(_told(each.name, made, time.monotonic() - began, asked))
+        blocks.append(_told(each.name, made, seconds, asked))
     return Outcome(
         data={"variants": rows}, text="\n".join(blocks), code=ExitCode.FINDINGS if failed else ExitCode.OK
     )

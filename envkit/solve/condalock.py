@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,11 @@ from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
 from envkit.messages import _
 from envkit.model import Lock, Spec, VirtualPackage
+from envkit.solve.chatter import without_chatter
 from envkit.solve.engine import Solved
 from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
-from envkit.solve.pip_section import PipSection, lock_pip_section, without_chatter
+from envkit.solve.pip_section import PipSection, lock_pip_section
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency
@@ -244,13 +246,21 @@ def _entry(package: Solved, platform: str, channels: list[Any]) -> LockedDepende
     )
 
 
+@cache
+def _parsed(depend: str) -> Any:
+    """The same few thousand texts stand in every variant's records; parsing one is slow."""
+    from conda_lock.interfaces.vendored_conda import MatchSpec
+
+    return MatchSpec(depend)
+
+
 def _merged_depends(depends: Sequence[str]) -> dict[str, str]:
     """Dependencies as v1 can hold them: a name and a version constraint. The build part is lost."""
     from conda_lock.interfaces.vendored_conda import MatchSpec
 
     by_name: dict[str, list[Any]] = {}
     for depend in depends:
-        spec = MatchSpec(depend)
+        spec = _parsed(depend)
         by_name.setdefault(spec.name, []).append(spec)
     merged = {
         name: specs[0] if len(specs) == 1 else MatchSpec.merge(specs)[0] for name, specs in by_name.items()

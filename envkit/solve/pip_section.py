@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-import warnings
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,14 +14,17 @@ from envkit.channels import canonicalise_url, index_at
 from envkit.errors import Error, Findings
 from envkit.messages import _
 from envkit.model import Package
+from envkit.solve.chatter import without_chatter
 from envkit.solve.pip_resolver import for_one_machine
 
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency
 
-__all__ = ["PipSection", "lock_pip_section", "without_chatter"]
+__all__ = ["PipSection", "lock_pip_section"]
 
 _MOST_PINS = 20
+_ONE_AT_A_TIME = threading.Lock()
+"""What is set for the resolver (an environment variable, its own names) is the whole process's."""
 _NO_WHEEL = "Unable to find installation candidates"
 """How Poetry's chooser begins its RuntimeError where a version has no file for the platform."""
 
@@ -109,7 +111,7 @@ def _solve(section: PipSection, held: Mapping[str, Any]) -> dict[str, LockedDepe
     from conda_lock.models.pip_repository import PipRepository
     from conda_lock.pypi_solver import solve_pypi
 
-    with without_chatter(), _own_cache(), for_one_machine(), _problems(section):
+    with _ONE_AT_A_TIME, without_chatter(), _own_cache(), for_one_machine(), _problems(section):
         found: dict[str, LockedDependency] = solve_pypi(
             pip_specs={**section.wanted, **held},
             use_latest=list(section.update),
@@ -143,20 +145,6 @@ def _locked(section: PipSection) -> dict[str, LockedDependency]:
         for package in section.locked
         if package.manager == "pip"
     }
-
-
-@contextlib.contextmanager
-def without_chatter() -> Iterator[None]:
-    """conda-lock logs and warns about what it does; the user hears of problems as errors instead."""
-    logger = logging.getLogger("conda_lock")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
     from envkit.lock import Diff
     from envkit.solve.shelf import Shelf
 
-__all__ = ["Relocked", "kept_lock", "listed", "lock_variant", "old_lock", "project", "ready_lock"]
+__all__ = [
+    "Relocked",
+    "kept_lock",
+    "listed",
+    "lock_variant",
+    "lock_variants",
+    "old_lock",
+    "project",
+    "ready_lock",
+]
+
+_AT_ONCE = 2
 
 
 def project() -> tuple[Path, Matrix]:
@@ -92,6 +105,50 @@ def lock_variant(
         shelf=shelf,
     )
     return Relocked(lock=made, before=before)
+
+
+def lock_variants(
+    root: Path,
+    known: Matrix,
+    variants: Sequence[Variant],
+    *,
+    routes: fetch.Routes,
+    observer: Observer,
+    update: Collection[str] = (),
+    fresh: bool = False,
+) -> Iterator[tuple[Variant, Relocked | Findings, float]]:
+    """Lock several variants in one process, over repodata that is read once; in the order given.
+
+    Each with what became of it and its seconds. One that cannot be solved does not keep the others from
+    being locked. While one is being solved, which is rattler's work, another is read or written.
+    """
+    from envkit import solve
+
+    shelf = solve.open_shelf(routes=routes, cache=paths.cache(), observer=observer)
+
+    def one(variant: Variant) -> tuple[Variant, Relocked | Findings, float]:
+        began = time.monotonic()
+        made: Relocked | Findings
+        try:
+            made = lock_variant(
+                root,
+                known,
+                variant,
+                routes=routes,
+                observer=observer,
+                update=update,
+                fresh=fresh,
+                shelf=shelf,
+            )
+        except Findings as problem:
+            made = problem
+        return variant, made, time.monotonic() - began
+
+    pool = ThreadPoolExecutor(max_workers=_AT_ONCE)
+    try:
+        yield from pool.map(one, variants)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def ready_lock(
