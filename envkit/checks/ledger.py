@@ -98,6 +98,14 @@ class Ledger:
         verdict = fail(summary, hint=_("this is a bug in envkit; please report it with the output of -v"))
         return Verdict(status=Status.CRASH, summary=verdict.summary, hint=verdict.hint)
 
+    def _remedy(self, verdict: Verdict) -> str:
+        """What to do about a failure of which no more is known than that it happened."""
+        if verdict.status not in (Status.FAIL, Status.CRASH):
+            return ""
+        return _("see all it said with -v; if the environment is damaged, {renewal}").format(
+            renewal=self._target.renewal
+        )
+
     def _enter(
         self, info: CheckInfo, verdict: Verdict, data: Data | None = None, seconds: float = 0.0
     ) -> None:
@@ -107,7 +115,7 @@ class Ledger:
             severity=info.severity,
             summary=verdict.summary,
             detail=verdict.detail,
-            hint=verdict.hint,
+            hint=verdict.hint or self._remedy(verdict),
             data=data or {},
             seconds=round(seconds, 3),
         )

@@ -15,6 +15,8 @@ from envkit.progress import Observer
 
 __all__ = ["hold"]
 
+# A link that somebody planted in a shared folder is not followed, a pipe not waited for.
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -30,7 +32,7 @@ def hold(prefix: Path, observer: Observer) -> Iterator[bool]:
     waited = False
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(path, _FLAGS, 0o600)
         except OSError as problem:
             raise cannot_write(path.parent, problem) from None
         try:

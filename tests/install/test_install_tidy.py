@@ -7,7 +7,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+from envkit.errors import Error
 from envkit.install import tidy
+from envkit.install.hold import hold
 from envkit.install.stage import staged
 from envkit.progress import SILENT
 
@@ -57,3 +61,10 @@ def test_nothing_is_made_where_there_is_nothing_to_do(environment, installer):
     assert folder.stat().st_mtime_ns == changed
     with staged(environment.prefix, SILENT):
         assert len(installer.beside()) == 1
+
+
+def test_a_planted_link_is_no_lock(tmp_path):
+    (tmp_path / ".e.envkit-lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Error, match="envkit-lock"), hold(tmp_path / "e", SILENT):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
