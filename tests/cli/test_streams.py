@@ -74,9 +74,9 @@ def test_control_characters_of_a_stranger_are_shown_and_not_sent(tmp_path: Path)
 
 
 @pytest.mark.parametrize("variable", ["ENVKIT_HOME", "ENVKIT_CACHE"])
-def test_the_home_of_nobody_is_named(variable: str) -> None:
-    script = "envkit validate no-such-one" if variable == "ENVKIT_HOME" else "envkit up --mirror wheels"
-    done = shell(f"export {variable}='~no-such-user/x'; {script}")
+def test_the_home_of_nobody_is_named(tmp_path: Path, variable: str) -> None:
+    verb = "validate no-such-one" if variable == "ENVKIT_HOME" else "lock py311-cpu --fresh --mirror official"
+    done = shell(f"export {variable}='~no-such-user/x'; envkit {verb}", ENVKIT_HOME=str(tmp_path))
     assert done.returncode == 2
     assert b"home folder" in done.stderr
     assert b"hint: " in done.stderr
