@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import multiprocessing
 import os
+import threading
 import time
 from multiprocessing import process, util
 from typing import Any, Dict, List
 
 from .channel import Emit
+
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def rehearse(
@@ -32,6 +36,7 @@ def rehearse(
         num_workers=workers,
         multiprocessing_context=method,
         persistent_workers=epochs > 1,
+        worker_init_fn=functools.partial(follow, os.getpid()),
     )
     emit("loader." + method, _iterate(emit, loader, epochs, samples))
 
@@ -56,14 +61,34 @@ class Samples:
         }
 
 
-def _answer(queue: Any, number: int) -> None:
+def follow(leader: int, number: int) -> None:
+    """End this worker soon after its leader, which cannot end its workers when it is killed outright.
+
+    A DataLoader's workers look for that too, but then wait for a queue that nobody reads any more.
+    """
+    threading.Thread(target=_watch, args=(leader,), daemon=True).start()
+
+
+def _watch(leader: int) -> None:
+    while True:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        try:
+            os.kill(leader, 0)
+        except OSError:
+            os._exit(1)
+
+
+def _answer(queue: Any, leader: int, number: int) -> None:
+    follow(leader, number)
     queue.put((number, os.getpid()))
 
 
 def _start(context: Any, workers: int) -> Dict[str, Any]:
     start = time.monotonic()
     queue = context.SimpleQueue()
-    started = [context.Process(target=_answer, args=(queue, number)) for number in range(workers)]
+    started = [
+        context.Process(target=_answer, args=(queue, os.getpid(), number)) for number in range(workers)
+    ]
     for worker in started:
         worker.start()
     for worker in started:
