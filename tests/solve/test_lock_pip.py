@@ -311,6 +311,22 @@ def test_pip_pins_stay_and_move_by_name(tmp_path: Path, index: str, monkeypatch:
         assert pip_packages(parse_lock(text, tmp_path / "x.yml"))["helper"] == version
 
 
+def test_a_build_with_a_label_never_becomes_the_public_indexs_own(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    tag = "cp311-cp311-linux_x86_64"
+    wheel(tmp_path / "index", "torch", "2.3.0", tag=tag)
+    with pytest.raises(Findings, match="torch"):
+        lock_of(with_pip("torch==2.3.0+cu121"), tmp_path)
+    wheel(tmp_path / "index", "torch", "2.3.0+cu121", tag=tag)
+    lock = lock_of(with_pip("torch==2.3.0+cu121"), tmp_path)
+    assert pip_packages(lock) == {"torch": "2.3.0+cu121"}
+    assert check_accelerator(lock.packages, "12.1") == []
+    # Of two with the same number the labelled one is the higher.
+    assert pip_packages(lock_of(with_pip("torch==2.3.*"), tmp_path)) == {"torch": "2.3.0+cu121"}
+
+
 def test_a_mirror_of_pytorchs_index_is_a_transport() -> None:
     whl = "https://download.pytorch.org/whl/cu126"
     assert index_at(whl, fetch.routes("nju").hosts) == "https://mirror.nju.edu.cn/pytorch/whl/cu126"
