@@ -245,8 +245,9 @@ def _constrained(failed: _Failed) -> Iterator[tuple[str, str]]:
             relaxed = f"{name} * {build}" if build else name
         elif version or build:
             relaxed = name
-        elif any(lack.spec.split(" ")[0] == name for lack in failed.lacks):
-            relaxed = ""  # a name that nothing has: without it altogether
+        elif unknown := [lack for lack in failed.lacks if lack.spec.split(" ")[0] == name]:
+            # A name that nothing has: the one it may be meant for, or without it altogether.
+            relaxed = next(iter(unknown[0].nearest), "")
         else:
             continue
         rank = 3 if name == "python" else 2 if name in TORCH_NAMES else 1 if name in _TIED_TO_TORCH else 0

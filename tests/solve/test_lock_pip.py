@@ -5,21 +5,30 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import os
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+import requests
 from small_specs import canonical, make_spec, repodata_of
 from tinychannel import TinyPackage, write_channel
 
+from envkit import fetch
+from envkit.channels import index_at, is_pypi_file
 from envkit.errors import Error, Findings, InputError
-from envkit.lock import parse_lock
+from envkit.lock import check_accelerator, parse_lock
+from envkit.matrix import read_matrix
 from envkit.model import Lock, Spec
-from envkit.solve import lock_text
+from envkit.render import render
+from envkit.solve import lock_text, write_lock
 from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+from envkit.solve.pip_resolver import for_one_machine
 
 PYTHON = TinyPackage("python", version="3.11.9")
 PIP = TinyPackage("pip", version="24.0", noarch="python", depends=["python"])
@@ -223,3 +232,148 @@ def test_the_shipped_name_map_is_what_conda_lock_reads() -> None:
     assert conda_name_to_pypi_name("py-opencv", mapping_url=names) == "opencv-python"
     assert conda_name_to_pypi_name("typing_extensions", mapping_url=names) == "typing-extensions"
     assert conda_name_to_pypi_name("numpy", mapping_url=names) == "numpy"
+
+
+def test_wheels_for_a_glibc_that_has_no_build_image_are_found(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVIDIA's wheels are for glibc 2.27; conda-lock knows the tags of 2.17, 2.24 and 2.28 by itself."""
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    wheel(tmp_path / "index", "driver", "1.0", tag="py3-none-manylinux_2_27_x86_64")
+    wheel(tmp_path / "index", "driver", "2.0", tag="py3-none-manylinux_2_34_x86_64")
+    assert pip_packages(lock_of(with_pip("driver<2"), tmp_path)) == {"driver": "1.0"}
+    with pytest.raises(Findings, match=r"driver \(2\.0\)"):
+        lock_of(with_pip("driver"), tmp_path)
+
+
+def test_markers_of_many_extras_are_decided_for_one_machine(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shape of cuda-toolkit 13, over which the resolver forgets the time."""
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    folder, requires = tmp_path / "index", []
+    for name in (parts := [f"part{number}" for number in range(12)]):
+        wheel(folder, name, "1.0")
+        for extra in (name, "all"):
+            requires += [
+                f'{name}==1.0; sys_platform == "linux" and extra == "{extra}"',
+                f'{name}==1.*; sys_platform == "win32" and extra == "{extra}"',
+            ]
+    wheel(folder, "toolkit", "13.0", *requires)
+    wheel(folder, "user", "1.0", f'toolkit[{",".join(parts)}]==13.0; platform_system == "Linux"')
+    began = time.monotonic()
+    found = pip_packages(lock_of(with_pip("user"), tmp_path))
+    assert found == {"user": "1.0", "toolkit": "13.0", **dict.fromkeys(parts, "1.0")}
+    assert time.monotonic() - began < 20
+
+
+def test_conda_locks_own_names_are_put_back() -> None:
+    from conda_lock import pypi_solver
+    from conda_lock._vendor.poetry.puzzle.provider import Provider
+
+    before = (pypi_solver.MANYLINUX_TAGS, Provider._get_dependencies_with_overrides)
+    with pytest.raises(RuntimeError), for_one_machine():
+        assert "_2_27" in pypi_solver.MANYLINUX_TAGS
+        raise RuntimeError
+    assert before == (pypi_solver.MANYLINUX_TAGS, Provider._get_dependencies_with_overrides)
+
+
+def test_the_conda_torch_serves_what_pip_asks_for(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    folder = tmp_path / "index"
+    wheel(folder, "torch", "2.3.0")
+    wheel(folder, "torch", "2.2.0")
+    wheel(folder, "trainer", "1.0", "torch>=2")
+    torch = TinyPackage("pytorch", "2.2.0", "py3.11_cuda11.8_0", depends=["python"])
+    write_channel(tmp_path / "conda-forge", PYTHON, PIP, torch)
+    base = make_spec("python=3.11", "pip", "pytorch")
+    spec = make_spec("python", text=base.text + "  - pip:\n    - trainer\n")
+    lock = parse_lock(
+        lock_text(spec, repodata=repodata_of(tmp_path), canonical=canonical), tmp_path / "x.yml"
+    )
+    assert pip_packages(lock) == {"trainer": "1.0"}
+
+
+def test_pip_pins_stay_and_move_by_name(tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    before = lock_of(with_pip("helper"), tmp_path)
+    wheel(tmp_path / "index", "helper", "0.6")
+    for update, version in (((), "0.5"), (("helper",), "0.6")):
+        text = lock_text(
+            with_pip("helper", "demo"),
+            repodata=repodata_of(tmp_path),
+            canonical=canonical,
+            locked=before,
+            update=update,
+        )
+        assert pip_packages(parse_lock(text, tmp_path / "x.yml"))["helper"] == version
+
+
+def test_a_build_with_a_label_never_becomes_the_public_indexs_own(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    tag = "cp311-cp311-linux_x86_64"
+    wheel(tmp_path / "index", "torch", "2.3.0", tag=tag)
+    with pytest.raises(Findings, match="torch"):
+        lock_of(with_pip("torch==2.3.0+cu121"), tmp_path)
+    wheel(tmp_path / "index", "torch", "2.3.0+cu121", tag=tag)
+    lock = lock_of(with_pip("torch==2.3.0+cu121"), tmp_path)
+    assert pip_packages(lock) == {"torch": "2.3.0+cu121"}
+    assert check_accelerator(lock.packages, "12.1") == []
+    # Of two with the same number the labelled one is the higher.
+    assert pip_packages(lock_of(with_pip("torch==2.3.*"), tmp_path)) == {"torch": "2.3.0+cu121"}
+
+
+def test_a_mirror_of_pytorchs_index_is_a_transport() -> None:
+    whl = "https://download.pytorch.org/whl/cu126"
+    assert index_at(whl, fetch.routes("nju").hosts) == "https://mirror.nju.edu.cn/pytorch/whl/cu126"
+    assert index_at("https://mirror.nju.edu.cn/pytorch/whl/cu126", ()) == whl
+    assert index_at(whl, fetch.routes("tuna").hosts) == whl
+    assert index_at("https://own/simple", fetch.routes("nju").hosts) == "https://own/simple"
+
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("ENVKIT_SHARED", ROOT.parent / "shared")) / "channels"
+
+
+@pytest.mark.network
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the sampled channels are not here")
+def test_the_variant_whose_torch_comes_by_pip_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata alone: wheels are looked into by ranges of bytes, none is downloaded."""
+    monkeypatch.delenv("PIP_CONFIG_FILE")
+    asked: list[tuple[str, bool]] = []
+    send = requests.Session.send
+
+    def watched(self: requests.Session, request: requests.PreparedRequest, **options: object) -> object:
+        path, whole = urlsplit(request.url or "").path, "Range" not in request.headers
+        asked.append((path, whole))
+        if request.method == "GET" and whole and path.endswith((".whl", ".tar.gz", ".zip")):
+            raise AssertionError(f"a download: {path}")
+        return send(self, request, **options)
+
+    monkeypatch.setattr(requests.Session, "send", watched)
+    matrix = read_matrix(ROOT / "environments" / "matrix.yaml")
+    variant = matrix.named("py312-cu130")
+    assert variant is not None
+    lock = write_lock(
+        render(matrix, variant),
+        tmp_path / "conda-lock.yml",
+        routes=fetch.routes(SHARED.as_uri()),
+        cache=tmp_path / "cache",
+    )
+    found = {package.name: package for package in lock.packages}
+    assert found["python"].manager == "conda" and found["python"].version.startswith("3.12.")
+    assert found["torch"].manager == "pip" and found["torch"].version.startswith("2.13.")
+    assert "cp312-cp312-manylinux_2_28_x86_64" in found["torch"].url
+    assert found["nvidia-cuda-runtime"].version.startswith("13.0.")
+    assert check_accelerator(lock.packages, "13.0") == []
+    assert check_accelerator(lock.packages, "12.6") != []
+    pip = [package for package in lock.packages if package.manager == "pip"]
+    assert len(pip) > 20
+    assert all(len(package.sha256) == 64 and is_pypi_file(package.url) for package in pip)
+    assert asked

@@ -1,0 +1,236 @@
+"""envkit lock from its words to its files: what goes together, what stays, what strangers' files become."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tinychannel import TinyPackage, write_channel
+
+from envkit.cli.frame import execute
+from envkit.lock import read_lock
+
+Run = Callable[..., tuple[int, dict[str, Any]]]
+
+MATRIX = """\
+schema: 1
+defaults:
+  python: "3.11"
+  sources: {cpu: [conda-forge], cuda: [conda-forge]}
+  platforms: {cpu: [linux-64], cuda: [linux-64]}
+  packages: {conda: [numpy]}
+sources:
+  conda-forge:
+    channels: [conda-forge]
+    builds: {cpu: ">=2.1"}
+    guard: {cpu: "cpu_*"}
+variants:
+  small: {cuda: cpu, source: conda-forge, torch: "2.4.*"}
+  kept-by-nobody: {cuda: cpu, source: conda-forge, torch: "2.5.*", committed: false}
+"""
+PYTHON = TinyPackage("python", "3.11.9")
+NUMPY = [TinyPackage("numpy", version, depends=["python"]) for version in ("1.26", "2.0")]
+TORCH = [
+    TinyPackage("pytorch", "2.4.0", "cpu_0", depends=["python"]),
+    TinyPackage("pytorch", "2.4.0", "cuda126_0", depends=["python", "__cuda >=12.6"]),
+    TinyPackage("pytorch", "2.3.0", "cuda118_0", depends=["python"]),
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    (folder / "environments").mkdir(parents=True)
+    (folder / "environments" / "matrix.yaml").write_text(MATRIX)
+    write_channel(tmp_path / "mirror" / "conda-forge", PYTHON, NUMPY[0], *TORCH)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("ENVKIT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ENVKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ENVKIT_MIRROR", (tmp_path / "mirror").as_uri())
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = execute(["lock", *arguments, "--json", "--lang", "en"])
+        return code, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def newer(project: Path) -> None:
+    write_channel(project.parent / "mirror" / "conda-forge", PYTHON, *NUMPY, *TORCH)
+
+
+def test_lock_keep_update_and_fresh(project: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("small", "--check")[0] == 1
+    code, said = run("--all")
+    assert code == 0
+    (row,) = said["result"]["variants"]
+    assert (row["variant"], row["torch"], row["changed"], row["diff"]) == ("small", "2.4.0", True, None)
+    assert run("--all", "--check")[0] == 0
+    newer(project)
+    assert run("small")[1]["result"]["variants"][0]["changed"] is False
+    assert execute(["lock", "small", "--update", "numpy", "--lang", "en"]) == 0
+    told = capsys.readouterr().out
+    assert "numpy" in told and "1.26 -> 2.0" in told
+    assert execute(["lock", "small", "--update", "numpy", "--lang", "en"]) == 0
+    assert "numpy cannot move" in capsys.readouterr().out
+    code, said = run("small", "--update", "nunpy")
+    assert code == 2 and "nearest are numpy" in said["error"]["message"]
+    assert run("--all", "--update", "nunpy")[0] == 2
+    assert run("--all", "--fresh")[0] == 0
+
+
+def test_a_lock_that_nobody_keeps_is_made_when_it_is_named(project: Path, run: Run) -> None:
+    write_channel(
+        project.parent / "mirror" / "conda-forge",
+        PYTHON,
+        NUMPY[0],
+        TORCH[0],
+        TinyPackage("pytorch", "2.5.0", "cpu_0"),
+    )
+    assert run("--all")[0] == 0
+    path = project / "environments" / "kept-by-nobody" / "conda-lock.yml"
+    assert not path.exists()
+    code, said = run("--all", "--check")
+    assert code == 0 and [row["state"] for row in said["result"]["variants"]] == ["fresh", "missing"]
+    assert run("kept-by-nobody", "--check")[0] == 1
+    assert run("kept-by-nobody")[0] == 0 and path.exists()
+    path.write_text(path.read_text().replace(read_lock(path).digest or "-", "0" * 64))
+    assert run("--all", "--check")[0] == 1
+
+
+def test_one_that_does_not_solve_keeps_no_other_from_it(project: Path, run: Run) -> None:
+    text = MATRIX.replace("committed: false", "extras: []").replace('"2.5.*"', '"2.9.*"')
+    (project / "environments" / "matrix.yaml").write_text(text)
+    code, said = run("--all")
+    assert code == 1
+    good, bad = said["result"]["variants"]
+    assert good["torch"] == "2.4.0"
+    assert "pytorch" in bad["error"] and bad["details"]["proposal"]["kind"] == "specs"
+    code, said = run("kept-by-nobody")
+    assert code == 1 and said["error"]["details"]["lacking"][0]["spec"].startswith("pytorch")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("small", "--all"), "VARIANT and --all"),
+        (("small", "--file", "x"), "VARIANT and --file"),
+        (("--file", "x", "--canonicalise", "y"), "--file and --canonicalise"),
+        (("small", "--check", "--fresh"), "--check and --fresh exclude each other"),
+        (("small", "--update", "numpy", "--fresh"), "--update and --fresh exclude each other"),
+        (("small", "-o", "x"), "--output has no meaning with VARIANT"),
+        (("--all", "--cuda", "cpu"), "--cuda has no meaning with --all"),
+        (("--file", "x", "--check"), "--check has no meaning with --file"),
+        (("--file", "x", "--torch", "2.4"), "--torch has no meaning with --file"),
+        (("--canonicalise", "x", "--update", "numpy"), "--update has no meaning with --canonicalise"),
+        (("--file", "x.yml", "--cuda", "twelve"), "--cuda twelve is not a version"),
+    ],
+)
+def test_what_does_not_go_together(project: Path, run: Run, arguments: tuple[str, ...], message: str) -> None:
+    code, said = run(*arguments)
+    assert (code, said["error"]["message"].startswith(message)) == (2, True), said
+
+
+def environment(project: Path, *lines: str, platforms: str = "[linux-64]") -> Path:
+    path = project / "theirs.yml"
+    listed = "".join(f"  - {line}\n" for line in lines)
+    path.write_text(f"channels: [conda-forge]\nplatforms: {platforms}\ndependencies:\n{listed}")
+    return path
+
+
+def test_a_strangers_file_is_locked_beside_it(project: Path, run: Run) -> None:
+    path = environment(project, "python=3.11", "numpy")
+    code, said = run("--file", str(path))
+    assert code == 0
+    lock = read_lock(project / "conda-lock.yml")
+    assert said["result"]["path"] == str(project / "conda-lock.yml")
+    assert {package.name for package in lock.packages} == {"python", "numpy"}
+    assert f"envkit lock --file {path.name}" in lock.path.read_text()
+    before = lock.path.read_bytes()
+    newer(project)
+    assert run("--file", str(path))[1]["result"]["changed"] is False
+    assert lock.path.read_bytes() == before
+    assert run("--file", str(path), "--update", "numpy")[0] == 0
+    assert run("--file", str(path), "-o", "elsewhere.yml")[0] == 0
+    assert (project / "elsewhere.yml").read_bytes() == lock.path.read_bytes()
+
+
+def test_a_mirror_in_a_strangers_file_does_not_reach_the_lock(project: Path, run: Run) -> None:
+    path = environment(project, "python=3.11")
+    tuna = "https://mirrors.tuna.tsinghua.edu.cn/anaconda/cloud/conda-forge"
+    path.write_text(path.read_text().replace("[conda-forge]", f"[{tuna}]"))
+    assert run("--file", str(path))[0] == 0
+    text = (project / "conda-lock.yml").read_text()
+    assert "tuna" not in text and "https://conda.anaconda.org/conda-forge/linux-64/python" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "build"),
+    [
+        (("pytorch",), (), "cpu_0"),  # nothing is said of CUDA: the solver's choice, and a note
+        (("pytorch=*=cuda*",), ("--cuda", "12.6"), "cuda126_0"),
+        (("pytorch=2.4=cuda126*",), (), "cuda126_0"),
+        (("pytorch=2.3",), (), "cuda118_0"),
+    ],
+)
+def test_cuda_is_what_the_file_or_the_user_says(
+    project: Path, run: Run, lines: tuple[str, ...], options: tuple[str, ...], build: str
+) -> None:
+    path = environment(project, "python=3.11", *lines)
+    code, said = run("--file", str(path), *options)
+    assert code == 0, said
+    lock = read_lock(project / "conda-lock.yml")
+    assert {p.name: p.build for p in lock.packages}["pytorch"] == build
+    silent = not options and "cuda" not in lines[0]
+    assert any("which CUDA" in note["text"] for note in said["result"]["notes"]) is silent
+
+
+def test_a_cpu_build_is_refused_where_cuda_was_said(project: Path, run: Run) -> None:
+    path = environment(project, "python=3.11", "pytorch=2.4=cpu*")
+    code, said = run("--file", str(path), "--cuda", "12.6")
+    assert code == 1 and "is not a CUDA build" in said["error"]["message"]
+    assert not (project / "conda-lock.yml").exists()
+
+
+def test_an_explicit_file_becomes_a_lock_with_the_hashes_of_its_channel(project: Path, run: Run) -> None:
+    path = project / "explicit.txt"
+    url = f"https://conda.anaconda.org/conda-forge/linux-64/{PYTHON.file}"
+    path.write_text(f"# platform: linux-64\n@EXPLICIT\n{url}#{PYTHON.md5}\n")
+    code, said = run("--file", str(path))
+    assert code == 0, said
+    (package,) = read_lock(project / "conda-lock.yml").packages
+    assert (package.url, package.sha256) == (url, PYTHON.sha256)
+    path.write_text(path.read_text().replace(PYTHON.md5, hashlib.md5(b"other").hexdigest()))
+    code, said = run("--file", str(path))
+    assert code == 2 and said["error"]["line"] == 3
+
+
+def test_a_lock_full_of_mirrors_is_rewritten(project: Path, run: Run) -> None:
+    assert run("small")[0] == 0
+    path = project / "environments" / "small" / "conda-lock.yml"
+    own = path.read_text()
+    theirs = project / "theirs-lock.yml"
+    theirs.write_text(
+        own.replace("https://conda.anaconda.org/", "https://mirrors.tuna.tsinghua.edu.cn/anaconda/cloud/")
+    )
+    code, said = run("--canonicalise", str(theirs), "-o", "clean.yml")
+    assert code == 0 and said["result"]["notes"]
+    assert (project / "clean.yml").read_text() == own
+    assert run("--canonicalise", str(theirs))[0] == 0
+    assert theirs.read_text() == own
+
+
+def test_a_file_that_cannot_be_locked_is_refused_with_its_line(project: Path, run: Run) -> None:
+    path = environment(project, "python=3.11", "pip", "pip: [-r more.txt]")
+    code, said = run("--file", str(path))
+    assert code == 2 and said["error"]["line"]
+    code, said = run("--file", str(project / "nothing.yml"))
+    assert code == 2 and "no such file" in said["error"]["message"]

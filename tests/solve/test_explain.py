@@ -1,0 +1,160 @@
+"""Why there is no lock: in a few lines, with what is lacking, and a change that does solve."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from small_specs import canonical, make_spec, repodata_of
+from tinychannel import TinyPackage, write_channel
+
+from envkit.errors import Findings
+from envkit.model import Spec
+from envkit.solve import lock_text
+from envkit.solve.relax import SECONDS
+
+ROOT = Path(__file__).parents[2]
+SHARED = Path(os.environ.get("ENVKIT_SHARED", ROOT.parent / "shared"))
+
+PYTHONS = [TinyPackage("python", version) for version in ("3.10.1", "3.11.9", "3.12.4")]
+TORCH = [
+    TinyPackage("pytorch", "2.1.0", "py3.11_cuda11.8_0", depends=["python 3.11.*", "pytorch-cuda 11.8.*"]),
+    TinyPackage("pytorch", "2.4.0", "py3.12_cuda12.4_0", depends=["python 3.12.*", "pytorch-cuda 12.4.*"]),
+    TinyPackage("pytorch", "2.4.0", "py3.12_cpu_0", depends=["python 3.12.*"]),
+    TinyPackage("pytorch-cuda", "11.8"),
+    TinyPackage("pytorch-cuda", "12.4"),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_channel(
+        tmp_path / "conda-forge",
+        *PYTHONS,
+        *TORCH,
+        TinyPackage("numpy", "2.0", "py311_0"),
+        TinyPackage("numpy", "1.26", "py311_0"),
+        TinyPackage("modern", "1.0", depends=["__glibc >=2.34"]),
+        TinyPackage("needy", "1.0", depends=["absent >=3"]),
+    )
+    return tmp_path
+
+
+def refusal(spec: Spec, root: Path) -> Findings:
+    with pytest.raises(Findings) as caught:
+        lock_text(spec, repodata=repodata_of(root), canonical=canonical)
+    found = caught.value
+    assert len(found.message.splitlines()) <= 14
+    assert found.message.startswith(f"{spec.variant.name} cannot be solved for linux-64:\n")
+    assert found.details["platform"] == "linux-64"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "kind", "message", "hint"),
+    [
+        (
+            ["nunpy"],
+            "name",
+            "conda-forge has no package 'nunpy'; it has numpy",
+            "numpy 2.0 in place of `nunpy`",
+        ),
+        (
+            ["numpy=1.25"],
+            "version",
+            "conda-forge has no numpy 1.25.*; the nearest versions are 1.26",
+            "numpy 2.0 in place of `numpy 1.25.*`",
+        ),
+        (
+            ["numpy=2.0=py39*"],
+            "build",
+            "no such build of numpy ==2.0; there are 2.0 py311_0",
+            "numpy 2.0 in place of",
+        ),
+        (["unheard-of"], "name", "conda-forge has no package 'unheard-of'", "no unheard-of"),
+        (["needy"], "name", "conda-forge has no package 'absent'", ""),
+        (
+            ["modern"],
+            "machine",
+            "__glibc >=2.34 is asked for, the machines of this platform are said to have __glibc 2.28",
+            "it solves for machines with glibc 2.34 or newer",
+        ),
+    ],
+)
+def test_what_is_lacking_is_named(
+    root: Path, dependencies: Sequence[str], kind: str, message: str, hint: str
+) -> None:
+    found = refusal(make_spec(*dependencies), root)
+    assert message in found.message
+    assert hint in found.hint
+    assert "environments/matrix.yaml" in found.hint
+    assert found.details["lacking"][0]["kind"] == kind
+
+
+def test_versions_that_exclude_each_other_are_a_chain(root: Path) -> None:
+    found = refusal(make_spec("python=3.12", "pytorch=2.1", "numpy"), root)
+    assert "python 3.11.*" in found.message
+    assert found.details["proposal"]["kind"] == "specs"
+    assert "pytorch 2.4.0 in place of `pytorch 2.1.*`" in found.hint
+
+
+def test_another_cuda_is_proposed_and_no_cpu_build_ever(root: Path) -> None:
+    spec = make_spec("python=3.12", "pytorch=*=*cuda11.8*", "pytorch-cuda=11.8", cuda="11.8")
+    found = refusal(spec, root)
+    assert found.hint.startswith("it solves for CUDA 12.4 (torch 2.4.0)")
+    assert found.details["proposal"]["cuda"] == "12.4"
+    none = refusal(make_spec("python=3.10", "pytorch=*=*cuda11.8*", "pytorch-cuda=11.8", cuda="11.8"), root)
+    assert "cpu" not in none.hint
+    assert none.hint.startswith("it solves with python 3.11.9 in place of `python 3.10.*`")
+
+
+def test_two_constraints_are_relaxed_where_one_is_not_enough(root: Path) -> None:
+    found = refusal(make_spec("numpy=1.25", "python=3.13"), root)
+    assert "numpy 2.0 in place of `numpy 1.25.*` and python 3.12.4 in place of `python 3.13.*`" in found.hint
+
+
+def test_a_channel_is_never_proposed_unread(tmp_path: Path) -> None:
+    """Nothing is said of a channel that could not be looked into."""
+    write_channel(tmp_path / "own", TinyPackage("thing", depends=["absent"]))
+    found = refusal(make_spec("thing", channels=["own"]), tmp_path)
+    assert "conda-forge" not in found.hint
+    write_channel(tmp_path / "conda-forge", TinyPackage("absent"))
+    found = refusal(make_spec("thing", channels=["own"]), tmp_path)
+    assert found.hint.startswith("it solves with conda-forge as a further channel")
+    assert found.details["proposal"]["channels"] == ["own", "conda-forge"]
+
+
+ORDERS = SHARED / "cases" / "11" / "orders.txt"
+EXPECTED = {
+    3: ("nvidia has cuda-libraries, but conda-forge comes first", "pytorch, nvidia, conda-forge"),
+    4: ("pytorch has pytorch, but conda-forge comes first", "pytorch, nvidia, conda-forge"),
+    5: ("has no package 'mkl'", "conda-forge as a further channel"),
+}
+
+
+@pytest.mark.skipif(not ORDERS.exists(), reason="the cases are not here")
+@pytest.mark.parametrize("number", sorted(EXPECTED))
+def test_users_orders_of_channels(number: int) -> None:
+    """Case 11: the three orders that fail, each with the order that does not."""
+    order = ORDERS.read_text().split()[number - 1]
+    specs = (SHARED / "cases" / "11" / "specs.txt").read_text().splitlines()
+    spec = make_spec(*(f'"{line}"' for line in specs if line), channels=order.split(","), cuda="12.4")
+    began = time.monotonic()
+    found = refusal(spec, SHARED / "cases" / "11" / "channels")
+    assert time.monotonic() - began < SECONDS + 5
+    message, hint = EXPECTED[number]
+    assert message in found.message
+    assert hint in found.hint
+    if number < 5:
+        lock_text(
+            make_spec(
+                *(f'"{line}"' for line in specs if line),
+                channels=found.details["proposal"]["channels"],
+                cuda="12.4",
+            ),
+            repodata=repodata_of(SHARED / "cases" / "11" / "channels"),
+            canonical=canonical,
+        )
