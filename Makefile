@@ -61,7 +61,7 @@ variants: $(VENV)/.ready ## Print the matrix
 	@$(ENVKIT) variants $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests (under ten minutes on two cores)
-	@$(VENV)/bin/python -m pytest -q -m "not slow and not network" $(ARGS)
+	@$(VENV)/bin/python -m pytest -q -n auto -m "not slow and not network" $(ARGS)
 
 test-full: $(VENV)/.dev ## Run every test, the slow ones and those that need a package registry too
 	@$(VENV)/bin/python -m pytest -q $(ARGS)
