@@ -47,7 +47,8 @@ def main() -> NoReturn:
         code = ExitCode.ENVIRONMENT
     except Exception as problem:
         code = ExitCode.BUG
-        _tell(Error(f"{type(problem).__name__}: {problem}"), as_json)
+        text = _("a bug in envkit: {kind}: {problem}").format(kind=type(problem).__name__, problem=problem)
+        _tell(Error(text), as_json)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
