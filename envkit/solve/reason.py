@@ -23,6 +23,7 @@ _CONFLICT = re.compile(
     r"(?P<name>\S+) (?P<versions>.+?), which conflicts with the versions reported above\.?"
 )
 _VIABLE = " cannot be installed because there are no viable options:"
+_REQUIRES = " would require"
 _MISSING = (
     re.compile(r"No candidates were found for (?P<spec>.+?)\.?$"),
     re.compile(r"(?P<spec>.+), for which no candidates were found\.?$"),
@@ -114,7 +115,11 @@ def _in_short(text: str) -> str:
         return _("{name} {versions} of {channel} is hidden by strict channel priority").format(
             name=hidden["name"], versions=hidden["versions"], channel=hidden["channel"]
         )
-    return text.replace(_VIABLE, _(" cannot be had:")).replace(" would require", _(" requires"))
+    if text.endswith(_VIABLE):
+        return _("{package} cannot be had:").format(package=text.removesuffix(_VIABLE))
+    if text.endswith(_REQUIRES):
+        return _("{package} requires").format(package=text.removesuffix(_REQUIRES))
+    return text
 
 
 def _merged(nodes: Sequence[_Node]) -> list[_Node]:
