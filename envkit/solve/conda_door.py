@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,15 +46,20 @@ def main() -> NoReturn:
         _tell(problem, as_json)
     except BrokenPipeError:
         code = ExitCode.ENVIRONMENT
+    except OSError as problem:
+        code = ExitCode.ENVIRONMENT
+        told = f"{problem.strerror or problem}" + (f": {problem.filename}" if problem.filename else "")
+        _tell(Error(told), as_json)
     except Exception as problem:
         code = ExitCode.BUG
         told = _("a bug in envkit: {kind}: {problem}").format(kind=type(problem).__name__, problem=problem)
         _tell(Error(told), as_json)
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except OSError:
-            code = code or ExitCode.ENVIRONMENT
+            code = code or (ExitCode.ENVIRONMENT if stream is sys.stdout else ExitCode.OK)
     os._exit(code)
 
 
@@ -231,22 +237,28 @@ def _answer(content: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 
 def _tell(problem: Error, as_json: bool) -> None:
+    """Say what went wrong; that nobody can hear it changes nothing."""
     text = str(problem) if not problem.hint else f"{problem}\n{problem.hint}"
-    if as_json:
-        _write(
-            json.dumps(
-                {"success": False, "error": text, "message": text, "exception_name": type(problem).__name__},
-                indent=2,
-            )
-        )
-    else:
-        sys.stderr.write(f"envkit-conda: {text}\n")
+    answer = {"success": False, "error": text, "message": text, "exception_name": type(problem).__name__}
+    with suppress(OSError):
+        if as_json:
+            _write(json.dumps(answer, indent=2))
+        else:
+            _note(f"envkit-conda: {text}")
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    if sys.stdout is not None:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+
+def _note(text: str) -> None:
+    if sys.stderr is not None:  # it is None where the caller closed it
+        with suppress(OSError):
+            sys.stderr.write(f"{text}\n")
 
 
 class _Stderr(Observer):
     def note(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")
+        _note(text)

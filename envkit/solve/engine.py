@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-from envkit.errors import Findings, InputError
+from envkit.errors import Error, Findings, InputError
 from envkit.messages import _
 from envkit.model import VirtualPackage
 from envkit.solve.reason import readable
@@ -102,6 +102,13 @@ class Index:
             records = asyncio.run(run())
         except SolverError as problem:
             raise Unsolvable(str(problem), self.platform) from None
+        except OSError as problem:  # rattler reads each record as it comes to it
+            raise Error(
+                _("the repodata of {channels} holds a record that cannot be read: {reason}").format(
+                    channels=", ".join(self.channels), reason=problem
+                ),
+                _("index the channel again, or choose another mirror"),
+            ) from None
         return tuple(sorted((_solved(record) for record in records), key=lambda package: package.name))
 
     def records(self, name: str) -> dict[str, list[Solved]]:
