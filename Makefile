@@ -14,6 +14,8 @@ ENVKIT    := $(VENV)/bin/envkit
 # It counts as it stands: make would expand a dollar sign in it and run a $(shell ...), on its way into the
 # environment of every recipe too.
 unexport CUDA PYTHON TORCH SOURCE MIRROR EXTRAS NAME PREFIX LOCK
+# Another Python's: with it none starts, neither the one that bootstraps nor the private one.
+unexport PYTHONHOME
 given = $(if $(filter command,$(firstword $(origin $(1)))),$(call oneline,$(1),$(value $(1))))
 oneline = $(if $(findstring $(newline),$(2)),$(error $(1) holds a line break),$(2))
 define newline
@@ -86,6 +88,9 @@ $(VENV)/.ready: pyproject.toml
 	@$(BOOTSTRAP) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
 	  || { echo "error: envkit needs Python 3.10 or newer; $(BOOTSTRAP) is not" >&2; \
 	       echo "hint: make BOOTSTRAP=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2; }
+	@case "$$PWD" in *[:\$$[:cntrl:]]*) \
+	  echo "error: neither venv nor setuptools works with ':', '$$' or a line break in a folder's name: $$PWD" >&2; \
+	  echo "hint: move the clone to another folder" >&2; exit 2;; esac
 	@echo "setting up envkit in $(VENV) (once)" >&2
 	@$(BOOTSTRAP) -m venv --clear $(VENV) \
 	  || { echo "hint: on Debian and Ubuntu: apt install python3-venv" >&2; exit 3; }

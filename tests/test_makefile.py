@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,9 +26,14 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+_OUTER = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+
+
+def make(project: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    # `make test` tells the makes below it that they are inner ones, and those say where they go.
+    own = {name: value for name, value in os.environ.items() if name not in _OUTER}
     return subprocess.run(
-        ["make", "-f", str(MAKEFILE), *arguments],
+        ["make", "-f", str(MAKEFILE), *arguments], env={**own, **environment},
         cwd=project, capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
 
@@ -53,3 +59,20 @@ def test_a_line_break_is_refused(project: Path, variable: str) -> None:
     assert done.returncode == 2
     assert f"{variable} holds a line break" in done.stderr
     assert not (project / "hit").exists()
+
+
+@pytest.mark.parametrize("name", ["a:b", "a$b", "a\nb"])
+def test_a_folder_that_python_cannot_live_in_is_named(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "pyproject.toml").touch()
+    done = make(folder, "env")
+    assert done.returncode == 2
+    assert f"in a folder's name: {folder}" in done.stderr
+    assert "hint: move the clone" in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["pyproject.toml"]
+
+
+def test_another_pythons_home_is_left_out(project: Path) -> None:
+    (project / ".venv" / "bin" / "envkit").write_text('#!/bin/sh\necho "home: ${PYTHONHOME-none}"\n')
+    assert make(project, "env", PYTHONHOME="/nonexistent").stdout == "home: none\n"
