@@ -111,7 +111,7 @@ def test_places_that_cannot_be_written_to(project: Project, tmp_path: Path) -> N
     error = project.fails("install", "--prefix", "/proc/no/such", code=3)
     assert "/proc/no" in error["message"]
     assert "--prefix" in error["hint"]
-    error = project.fails("lock", VARIANT, code=3, ENVKIT_HOME="/proc/no")
+    error = project.fails("lock", VARIANT, "--fresh", code=3, ENVKIT_HOME="/proc/no")
     assert "ENVKIT_CACHE" in error["hint"]
     (tmp_path / "still").mkdir()
     within = read_only(tmp_path / "still")
