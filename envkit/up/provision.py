@@ -13,6 +13,7 @@ from envkit.messages import _
 from envkit.model import Environment, Lock
 from envkit.progress import Observer
 from envkit.up.local import earlier_fallback, plan_wheels, warning, wheels_variant
+from envkit.up.proof import is_proven, remember
 from envkit.up.request import WHEELS, Plan, Provisioned, Request, Stages, shown
 from envkit.up.team import project, ready_lock
 
@@ -20,11 +21,14 @@ __all__ = ["find", "provision", "up"]
 
 
 def up(request: Request, observer: Observer) -> Provisioned:
-    """Provision what is asked for and prove that it works: in full when new, quickly when it was there."""
+    """Provision what is asked for and prove that it works: in full until it passed once, then quickly."""
     stages = Stages(observer)
     made = _provision(request, observer, stages)
     with stages.stage("validate", _("validate")) as said:
-        report = validate(Target.of(made.environment), quick=not made.fresh, observer=observer)
+        quick = is_proven(made.environment)
+        report = validate(Target.of(made.environment), quick=quick, observer=observer)
+        if report.ok and not quick:
+            remember(made.environment)
         verdict = _("everything works") if report.ok else _("problems found")
         said.append(_("{count} checks, {verdict}").format(count=len(report.checks), verdict=verdict))
     return replace(made, report=report, stages=tuple(stages.done))
