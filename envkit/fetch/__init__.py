@@ -5,28 +5,35 @@ A lock holds canonical URLs; `routes` turns each into the URLs to ask, in order.
 """
 
 from envkit.channels import Location, canonical_url, channel_name, locate
-from envkit.fetch.archives import archives
-from envkit.fetch.failures import Attempt, FetchError, NoSubdir, Unreachable
+from envkit.fetch.archives import archives, downloads
+from envkit.fetch.failures import Attempt, FetchError, NoSubdir, Offline, Unreachable
 from envkit.fetch.repodata import repodata
 from envkit.fetch.routes import Routes, Source, routes
 from envkit.fetch.session import Patience, Session
 from envkit.fetch.store import package_cache
+from envkit.fetch.trust import Trust
+from envkit.fetch.wheels import wheel_cache, wheels
 
 __all__ = [
     "Attempt",
     "FetchError",
     "Location",
     "NoSubdir",
+    "Offline",
     "Patience",
     "Routes",
     "Session",
     "Source",
+    "Trust",
     "Unreachable",
     "archives",
     "canonical_url",
     "channel_name",
+    "downloads",
     "locate",
     "package_cache",
     "repodata",
     "routes",
+    "wheel_cache",
+    "wheels",
 ]

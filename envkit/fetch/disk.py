@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +13,43 @@ from pathlib import Path
 from envkit.errors import Error
 from envkit.messages import _
 
-__all__ = ["disk_full", "require_room", "writing"]
+__all__ = ["disk_full", "is_file", "private_folder", "read_note", "require_room", "writing"]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a plain file: reading a pipe or a device where one should be would never end."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def read_note(path: Path) -> str:
+    """The text of a small plain file of the cache. Raises OSError, for anything that is no plain file too."""
+    if not is_file(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return path.read_text(encoding="utf-8")
+
+
+def private_folder(folder: Path) -> None:
+    """Have a folder of the cache that is this user's alone (0700), and the folders above it.
+
+    Raises Error where it belongs to somebody else or cannot be made.
+    """
+    with writing(folder):
+        if not folder.parent.exists():
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        seen = folder.stat()
+        if seen.st_uid != os.geteuid():
+            raise Error(
+                _("the cache folder {folder} belongs to another user").format(folder=folder),
+                _("set ENVKIT_CACHE to a folder of your own"),
+            )
+        if stat.S_IMODE(seen.st_mode) != 0o700:
+            folder.chmod(0o700)
 
 
 def require_room(folder: Path, needed: int) -> None:

@@ -10,7 +10,17 @@ from envkit.channels import shown
 from envkit.errors import Error
 from envkit.messages import _
 
-__all__ = ["CONNECTION", "Attempt", "FetchError", "NoSubdir", "Unreachable", "failure", "host_of"]
+__all__ = [
+    "CONNECTION",
+    "Attempt",
+    "FetchError",
+    "NoSubdir",
+    "Offline",
+    "Unreachable",
+    "failure",
+    "host_of",
+    "offline",
+]
 
 CONNECTION = frozenset({"dns", "refused", "tls", "timeout", "connect", "silent", "reset"})
 """The kinds of failure in which a host gave no answer: "silent" took the request, "reset" broke it off."""
@@ -22,8 +32,9 @@ class Attempt:
 
     `kind` is one of CONNECTION, or "missing" (404, 410), "forbidden" (401, 403, 407, 451), "busy" (429),
     "server" (5xx), "status" (any other), "stalled", "cut" (fewer bytes than announced), "page" (a web page
-    instead of the file), "size", "sha256", "content", "redirect" (to where it may not lead) and "absent"
-    (not in a directory). `url` shows no credentials. `wait` is what the host asked for, in seconds.
+    instead of the file), "size", "room" (more bytes than there is room for), "sha256", "content", "redirect"
+    (to where it may not lead), "untrusted" (a host that nobody chose) and "absent" (not in a directory).
+    `url` shows no credentials. `wait` is what the host asked for, in seconds.
     """
 
     host: str
@@ -54,6 +65,24 @@ class NoSubdir(FetchError):
     """Every host that answered says that the channel has no such subdir."""
 
 
+class Offline(FetchError):
+    """The run may not open a connection, and the cache lacks what it needs."""
+
+
+_SHOWN = 12
+
+
+def offline(names: Sequence[str]) -> Offline:
+    """The error for files that the cache lacks while no host may be asked."""
+    lines = [f"  {name}" for name in names[:_SHOWN]]
+    if len(names) > _SHOWN:
+        lines.append("  " + _("and {count} more").format(count=len(names) - _SHOWN))
+    return Offline(
+        _("no connection may be made (--offline), and this is not in the cache:") + "\n" + "\n".join(lines),
+        _("run the same command once without --offline, or install from a bundle: --from FILE"),
+    )
+
+
 def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
     """The error for a file that no host gave, after `attempts`."""
     lines = dict.fromkeys(f"  {attempt.host}: {attempt.detail}" for attempt in attempts)
@@ -68,9 +97,13 @@ def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
             ),
             attempts=attempts,
         )
+    if refused := [attempt.host for attempt in asked if attempt.kind == "untrusted"]:
+        hint = _("where you trust it: --allow-host {host}").format(host=refused[0])
+    else:
+        hint = _("choose another mirror, or a list in order: MIRROR=official,tuna")
     return FetchError(
         _("{name} cannot be had:").format(name=name) + "\n" + "\n".join(lines),
-        _("choose another mirror, or a list in order: MIRROR=official,tuna"),
+        hint,
         attempts=attempts,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from envkit.channels import shown
-from envkit.fetch.disk import writing
+from envkit.fetch.disk import read_note, writing
 from envkit.fetch.wanted import Rejected
 from envkit.files import parse_json, write_atomically
 from envkit.messages import _
@@ -85,9 +85,9 @@ class CachedIndex:
 
     def _origin(self) -> _Origin | None:
         try:
-            noted = parse_json(self._note.read_text(encoding="utf-8"))
+            noted = parse_json(read_note(self._note))
             origin = _Origin(**noted)
-            whole = origin.schema == _SCHEMA and self.path.stat().st_size == origin.size
+            whole = origin.schema == _SCHEMA and self.path.lstat().st_size == origin.size
         except (OSError, ValueError, TypeError):
             return None
         return origin if whole else None

@@ -43,7 +43,7 @@ def repodata(
     answers, the newest cached one serves and the observer is told its age. From a `file://` directory
     that has the channel it is read there and nowhere else; a missing `noarch` counts as empty, for
     sampled trees leave it out. Raises NoSubdir where every host lacks the subdir (it is never taken for
-    an empty channel), FetchError, Unreachable, and Error for a directory without the subdir or a full disk.
+    an empty channel), FetchError, Unreachable, Offline, and Error for a directory without the subdir or a full disk.
     """
     folder = cache / "repodata"
     sources = routes.sources(channel, subdir)
@@ -61,7 +61,7 @@ def repodata(
     try:
         return _from_hosts(entries, subdir, label, folder, routes, observer)
     except FetchError as problem:
-        if all(attempt.kind == "missing" for attempt in problem.attempts):
+        if problem.attempts and all(attempt.kind == "missing" for attempt in problem.attempts):
             raise _no_subdir(channel, subdir, problem) from None
         for source in sources:
             if source.directory is not None:

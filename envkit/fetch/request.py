@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from envkit.fetch.client import auth_for
 from envkit.fetch.disk import require_room, writing
-from envkit.fetch.redirects import refused_redirect
 from envkit.fetch.session import Session, Stopped
+from envkit.fetch.trust import Untrusted
 from envkit.fetch.wanted import Candidate, Failed, Rejected, Served, Wanted
 from envkit.messages import _
 from envkit.progress import Observer
@@ -67,9 +67,8 @@ class Request:
         digest, offset = self._already()
         if offset and digest.hexdigest() == self.wanted.sha256:
             return Served(path=self.partial, candidate=candidate)
-        if unresolved := self.session.resolve(candidate.url):
-            self.session.failed(candidate.url, unresolved)
-            raise Failed(unresolved)
+        if reason := self.session.trust.refusal(candidate.url):
+            raise Failed(candidate.attempt("untrusted", reason))
         known = self.session.has_answered(candidate.url)
         trail = [candidate.url]
         started = False
@@ -84,13 +83,16 @@ class Request:
         except httpx.HTTPError as problem:
             attempt = diagnose(problem, candidate.url, answered=started or known)
             if len(trail) > 1 and not started:
-                attempt = candidate.attempt(
-                    "redirect",
-                    _("redirected to {host}: {reason}").format(host=_host(trail[-1]), reason=attempt.detail),
-                )
+                attempt = candidate.attempt("redirect", _redirected(trail[-1], attempt.detail))
             if attempt.connection:
                 self.session.failed(candidate.url, attempt)
             raise Failed(attempt, gained=max(0, self._size() - offset)) from None
+        except Untrusted as problem:
+            raise Failed(
+                candidate.attempt("redirect", _redirected(trail[-1], str(problem)))
+                if len(trail) > 1
+                else candidate.attempt("untrusted", str(problem))
+            ) from None
         except httpx.InvalidURL as problem:
             raise Failed(candidate.attempt("redirect", str(problem))) from None
         _check_content(self.wanted, candidate, self.partial)
@@ -136,11 +138,15 @@ class Request:
         raise Failed(self.candidate.attempt("redirect", _("redirected too often")))
 
     def _allow(self, url: str, target: str) -> None:
-        if reason := refused_redirect(url, target):
-            raise Failed(self.candidate.attempt("redirect", reason))
+        if reason := self.session.trust.refusal(target, origin=url):
+            raise Failed(self.candidate.attempt("redirect", _redirected(target, reason)))
         here, there = _host(url), _host(target)
         if here != there and self.session.first_time(f"redirect {here} {there}"):
-            self.observer.note(_("{here} redirects to {there}").format(here=here, there=there))
+            self.observer.note(
+                _("{here}: {file}: redirects to {there}").format(
+                    here=here, file=self.wanted.name, there=there
+                )
+            )
 
     def _refuse_range(self, response: httpx.Response, offset: int) -> None:
         if response.status_code == 416 or (
@@ -229,6 +235,10 @@ def _digest_of(path: Path) -> hashlib._Hash:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest
+
+
+def _redirected(target: str, reason: str) -> str:
+    return _("redirected to {host}: {reason}").format(host=_host(target), reason=reason)
 
 
 def _host(url: str) -> str:

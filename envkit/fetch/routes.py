@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from envkit.channels import Mirror, Table, canonical_url, local_path, locate, shown, table
 from envkit.errors import InputError
 from envkit.fetch.session import Session
+from envkit.fetch.trust import Trust
 from envkit.messages import _
 
 __all__ = ["Routes", "Source", "routes"]
@@ -202,7 +203,13 @@ def routes(choice: str = AUTO, *, condarc: Path | None = None, only: bool = Fals
     transports: list[Transport] = []
     for word in words:
         transports += _transports(word, facts)
-    return Routes(choice=",".join(words).lower(), transports=tuple(dict.fromkeys(transports)), only=only)
+    chosen = frozenset(word for word in words if "://" in word)
+    return Routes(
+        choice=",".join(words).lower(),
+        transports=tuple(dict.fromkeys(transports)),
+        only=only,
+        session=Session(trust=Trust(hosts=chosen)),
+    )
 
 
 def _transports(word: str, facts: Table) -> list[Transport]:

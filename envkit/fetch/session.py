@@ -1,18 +1,18 @@
-"""One run's connections: the HTTP client, how long to wait, and which hosts are known not to answer."""
+"""One run's connections: whom to trust, how long to wait, and which hosts are known not to answer."""
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from envkit.channels import shown
-from envkit.fetch.client import auth_for, make_client, proxied
-from envkit.fetch.failures import Attempt, host_of
+from envkit.fetch.client import auth_for, make_client
+from envkit.fetch.failures import Attempt, host_of, offline
+from envkit.fetch.ledger import Ledger
+from envkit.fetch.trust import Trust, Untrusted
 from envkit.messages import _
 
 if TYPE_CHECKING:
@@ -65,22 +65,35 @@ class _Host:
 
 
 class Session:
-    """The connections of one run, shared by its threads. Nothing is opened before the first request."""
+    """The connections of one run, shared by its threads. Nothing is opened before the first request.
 
-    def __init__(self, patience: Patience | None = None) -> None:
+    With `offline` nothing is opened at all: what would ask a host raises Offline.
+    """
+
+    def __init__(
+        self, patience: Patience | None = None, *, trust: Trust | None = None, offline: bool = False
+    ) -> None:
         self.patience = patience or Patience()
+        self.trust = trust or Trust()
+        self.offline = offline
         self._hosts: dict[str, _Host] = {}
         self._lock = threading.Lock()
         self._triage = threading.Lock()
         self._client: httpx.Client | None = None
         self._told: set[str] = set()
+        self.ledger = Ledger()
 
     @property
     def client(self) -> httpx.Client:
         """The HTTP client, made on first use."""
+        if self.offline:
+            raise offline(())
         with self._lock:
             if self._client is None:
+                from envkit.fetch.connect import guard
+
                 self._client = make_client()
+                guard(self._client, self.trust)
             return self._client
 
     def close(self) -> None:
@@ -156,6 +169,7 @@ class Session:
                     host_of(url): url
                     for url in urls
                     if not url.startswith("file://")
+                    and self.trust.refusal(url) is None
                     and not (host := self._host(url)).answered
                     and not host.dead
                 }
@@ -169,35 +183,6 @@ class Session:
                     if thread.is_alive():  # the resolver has no time-out of its own
                         self.failed(url, timed_out(url, host_name))
 
-    def resolve(self, url: str) -> Attempt | None:
-        """None where the host's name can be resolved within the time to connect; else the failure.
-
-        Asked for the first contact only, and never where a proxy does the resolving: the resolver's own
-        time-out can be half a minute, which no socket option shortens.
-        """
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        if self._host(url).answered or proxied(host):
-            return None
-        outcome: list[OSError] = []
-        done = threading.Event()
-
-        def look_up() -> None:
-            try:
-                socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
-            except OSError as problem:
-                outcome.append(problem)
-            done.set()
-
-        threading.Thread(target=look_up, daemon=True).start()
-        if not done.wait(self.patience.connect):
-            return timed_out(url, host_of(url))
-        if outcome:
-            return Attempt(
-                host=host_of(url), url=shown(url), kind="dns", detail=_("the name cannot be resolved")
-            )
-        return None
-
     def _probe(self, url: str) -> None:
         import httpx
 
@@ -207,6 +192,8 @@ class Session:
             self.client.request("HEAD", url, timeout=self.patience.connect, auth=auth_for(url))
         except httpx.HTTPError as problem:
             self.failed(url, diagnose(problem, url, answered=False))
+        except Untrusted:
+            pass  # said when it is asked for a file
         else:
             self.answered(url)
 

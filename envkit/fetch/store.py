@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envkit.errors import Error
-from envkit.fetch.disk import writing
-from envkit.fetch.session import Stopped
+from envkit.fetch.disk import private_folder, read_note, writing
+from envkit.fetch.gathering import held
 from envkit.fetch.unpack import entries, unpack
 from envkit.fetch.wanted import Rejected
 from envkit.files import parse_json, write_atomically
@@ -57,14 +56,8 @@ class Store:
         from filelock import Timeout
 
         with writing(self.folder):
-            for folder in (self._seals, self._locks, self._unpacking):
-                folder.mkdir(parents=True, exist_ok=True)
-            if self.folder.stat().st_uid != os.geteuid():
-                raise Error(
-                    _("the package cache {folder} belongs to another user").format(folder=self.folder),
-                    _("set ENVKIT_CACHE to a folder of your own"),
-                )
-            self.folder.chmod(0o700)
+            for folder in (self.folder, self._own, self._seals, self._locks, self._unpacking):
+                private_folder(folder)
             for left in tuple(self._unpacking.iterdir()):
                 with suppress(Timeout), self._lock_of(left.name).acquire(blocking=False):
                     _remove(left)
@@ -82,22 +75,8 @@ class Store:
     @contextmanager
     def lock(self, name: str, observer: Observer, stop: threading.Event) -> Iterator[None]:
         """Keep other processes from the entry `name`; waits for one that has it, and says so."""
-        from filelock import Timeout
-
-        lock = self._lock_of(name)
-        try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            observer.note(_("waiting for another envkit process that fetches {name}").format(name=name))
-            while not lock.is_locked:
-                if stop.is_set():
-                    raise Stopped from None
-                with suppress(Timeout):
-                    lock.acquire(timeout=0.5, poll_interval=0.05)
-        try:
+        with held(self._lock_of(name), name, observer, stop):
             yield
-        finally:
-            lock.release()
 
     def add(self, name: str, archive: Path, sha256: str) -> None:
         """Unpack `archive` as the entry `name`, whole or not at all; the caller holds its lock.
@@ -135,7 +114,7 @@ class Store:
 
     def _seal(self, name: str) -> dict[str, object]:
         try:
-            seal = parse_json((self._seals / f"{name}.json").read_text(encoding="utf-8"))
+            seal = parse_json(read_note(self._seals / f"{name}.json"))
             current = isinstance(seal, dict) and seal.get("schema") == _SCHEMA
         except (OSError, ValueError):
             return {}

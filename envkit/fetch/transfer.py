@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from envkit.channels import local_path
 from envkit.fetch.disk import writing
-from envkit.fetch.failures import Attempt, failure
+from envkit.fetch.failures import Attempt, failure, offline
 from envkit.fetch.request import Request, from_directory
 from envkit.fetch.session import Session, Stopped
 from envkit.fetch.wanted import Candidate, Failed, Served, Wanted
 from envkit.messages import _
 from envkit.progress import SILENT, Observer
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "needs_network"]
 
 _MOST_ATTEMPTS = 60
 _THIS_URL = frozenset({"missing", "page", "content", "redirect", "absent"})
@@ -44,9 +45,16 @@ def fetch(
     are counted on `task`. Raises FetchError with what every host said, Unreachable where none could be
     reached at all, Error for a full disk, Stopped once `stop` is set.
     """
+    if session.offline and needs_network(candidate.url for candidate in wanted.candidates):
+        raise offline((wanted.name,))
     with writing(partial.parent):
         partial.parent.mkdir(parents=True, exist_ok=True)
     return _Fetch(session, wanted, partial, observer, task, stop).run()
+
+
+def needs_network(urls: Iterable[str]) -> bool:
+    """Whether none of `urls` is a file of this machine."""
+    return all(local_path(url) is None for url in urls)
 
 
 @dataclass(slots=True)
@@ -67,11 +75,14 @@ class _Fetch:
         self.order = tuple(
             sorted(self.wanted.candidates, key=lambda candidate: self.session.suspect(candidate.url))
         )
+        if self.session.offline:
+            self.order = tuple(one for one in self.order if local_path(one.url) is not None)
         self.pending = list(self.order)
         idle = 0
         while self.pending and idle < patience.rounds and len(self.attempts) < _MOST_ATTEMPTS:
             outcome = self._round()
             if isinstance(outcome, Served):
+                self._served(outcome)
                 return outcome
             gained, wait = outcome
             idle = 0 if gained else idle + 1
@@ -98,8 +109,14 @@ class _Fetch:
             news = self._settle(candidate, attempt)
             self.attempts += news
             for one in news:
+                self.session.ledger.failed(one)
                 self._tell(one, candidate)
         return gained, wait
+
+    def _served(self, served: Served) -> None:
+        local = local_path(served.candidate.url) is not None
+        place = _("this machine's disk") if local else served.candidate.host
+        self.session.ledger.served(place, served.received)
 
     def _ask(self, candidate: Candidate) -> Served:
         if self.stop is not None and self.stop.is_set():

@@ -39,6 +39,7 @@ class Server:
         self.log: list[tuple[str, str, dict[str, str]]] = []
         self.busy = 0
         self.most_busy = 0
+        self.connections = 0
         self.delay = 0.0
         self.closing = threading.Event()
         self._lock = threading.Lock()
@@ -87,6 +88,10 @@ class _Handler(BaseHTTPRequestHandler):
     owner: Server
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        self.owner.connections += 1
+        super().setup()
 
     def log_message(self, *_args: object) -> None:
         pass

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from envkit.fetch import Patience, Routes, Session
+from collections.abc import Collection
+from dataclasses import replace
+
+from envkit.fetch import Patience, Routes, Session, Trust
 from envkit.fetch.routes import routes as make_routes
 from envkit.progress import Observer
 
@@ -36,9 +39,17 @@ class Notes(Observer):
 IMPATIENT = Patience(connect=0.5, stall=0.6, rounds=2, pause=0.02, longest_wait=0.2)
 
 
-def impatient(*urls: str, only: bool = True, patience: Patience = IMPATIENT) -> Routes:
-    """Routes over these mirrors and nothing else, that give up within a second or two."""
+def impatient(
+    *urls: str,
+    only: bool = True,
+    patience: Patience = IMPATIENT,
+    trusted: Collection[str] = (),
+    offline: bool = False,
+) -> Routes:
+    """Routes over these mirrors and nothing else, that give up within a second or two.
+
+    `trusted` are further hosts that may be asked, for URLs that name their own.
+    """
     made = make_routes(",".join(urls), only=only)
-    return Routes(
-        choice=made.choice, transports=made.transports, only=only, session=Session(patience=patience)
-    )
+    trust = Trust(hosts=frozenset({*urls, *trusted}))
+    return replace(made, session=Session(patience, trust=trust, offline=offline))
