@@ -143,6 +143,12 @@ class _Mapping(dict[Any, Any]):
     lines: Mapping[Any, int]
 
 
+class _Sequence(list[Any]):
+    """A list from a YAML file that knows the line of each of its entries."""
+
+    lines: Mapping[Any, int]
+
+
 def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> Iterator[_Mapping]:
     result = _Mapping()
     lines: dict[Any, int] = {}
@@ -155,14 +161,22 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> Iterato
         result[key] = loader.construct_object(value_node, deep=True)
 
 
+def _construct_sequence(loader: _StrictLoader, node: yaml.SequenceNode) -> Iterator[_Sequence]:
+    result = _Sequence()
+    result.lines = {index: child.start_mark.line + 1 for index, child in enumerate(node.value)}
+    yield result
+    result.extend(loader.construct_sequence(node, deep=True))
+
+
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
+_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_SEQUENCE_TAG, _construct_sequence)
 
 
 def read_yaml(path: Path) -> Any:
     """The document in a YAML file that people edit.
 
-    Mappings come as dicts that `line_of` can ask for the line of a key. Raises InputError with the line
-    for a syntax error, a duplicate key, an unsafe tag or an empty file.
+    Mappings and lists come as dicts and lists that `line_of` knows the lines of. Raises InputError with the
+    line for a syntax error, a duplicate key, an unsafe tag or an empty file.
     """
     text = read_text(path)
     if len(text) > _LARGEST_YAML:
@@ -197,9 +211,10 @@ def parse_json(raw: str | bytes) -> Any:
         raise ValueError(_("nested too deeply")) from None
 
 
-def line_of(mapping: object, key: object) -> int | None:
-    """The line on which `key` stands in a mapping that `read_yaml` returned, if that is known."""
-    return mapping.lines.get(key) if isinstance(mapping, _Mapping) else None
+def line_of(parent: object, key: object) -> int | None:
+    """The line on which a key of a mapping, or the entry with an index of a list, stands in a document
+    that `read_yaml` returned; None where that is not known."""
+    return parent.lines.get(key) if isinstance(parent, _Mapping | _Sequence) else None
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
@@ -218,7 +233,7 @@ def write_atomically(path: Path, text: str | bytes) -> None:
         raise Error(
             _("cannot write {path}: {reason}").format(path=path, reason=problem.strerror or problem),
             _("free some space or choose a folder you may write to"),
-        ) from None
+        ) from problem
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)

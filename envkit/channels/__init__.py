@@ -5,7 +5,8 @@ a .condarc) is read as the channel it stands for.
 """
 
 from envkit.channels.canonical import Canonical, canonicalise_url, is_licensed
-from envkit.channels.condarc import condarc_bases
+from envkit.channels.condarc import Condarc, condarc_bases, read_condarc
+from envkit.channels.mistakes import Mistake
 from envkit.channels.names import Location, canonical_url, channel_name, locate
 from envkit.channels.pypi import index_at, index_url, is_pypi_file, pypi_files, pypi_simple
 from envkit.channels.table import Carriage, Mirror, Table, Tree, table
@@ -14,8 +15,10 @@ from envkit.channels.urls import hostname, is_url, local_path, shown
 __all__ = [
     "Canonical",
     "Carriage",
+    "Condarc",
     "Location",
     "Mirror",
+    "Mistake",
     "Table",
     "Tree",
     "canonical_url",
@@ -32,6 +35,7 @@ __all__ = [
     "locate",
     "pypi_files",
     "pypi_simple",
+    "read_condarc",
     "shown",
     "table",
 ]

@@ -5,6 +5,7 @@ Every row of the table names its source and its date; nothing here was made up a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,8 @@ __all__ = ["Base", "Carriage", "Mirror", "Table", "Tree", "table"]
 Tree = Literal["cloud", "pkgs", "files", "simple", "pytorch"]
 """What lies below a base: named channels, Anaconda's own channels, the Python index's files or its simple
 API, PyTorch's wheel index."""
+
+_DATE = re.compile(r"\b20\d\d-[01]\d(?:-[0-3]\d)?\b")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,13 +42,24 @@ class Carriage:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Mirror:
-    """One row: a server that speaks conda's layout. `channels` has "pkgs/main" and the like as well."""
+    """One row: a server that speaks conda's layout. `channels` has "pkgs/main" and the like as well.
+
+    `files` and `wheels` are where it has copies of the Python index's files and of PyTorch's wheel index,
+    `simple` is its simple API for pip. `redirects` is the id of the mirror that answers for what this one
+    lacks: the two are not independent. `date` is that of the newest evidence for the row, as far as it is
+    known ("2026-05-08").
+    """
 
     id: str
     name: str
     host: str
     channels: Mapping[str, Carriage]
     zst: bool = True
+    files: str | None = None
+    wheels: str | None = None
+    simple: str | None = None
+    redirects: str | None = None
+    date: str | None = None
 
     def url(self, channel: str, subdir: str | None = None, *, sure: bool = True) -> str | None:
         """Where this mirror has `channel` (and its `subdir`), or None where it does not carry it.
@@ -67,7 +81,7 @@ class Mirror:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Base:
-    """A folder on a server, `host/path`, and what it holds.
+    """A folder on a server, `host/path`, what it holds, and the id of the row of the table it belongs to.
 
     `only` names the channels below it that are copies of upstream's, None where all are.
     """
@@ -75,6 +89,7 @@ class Base:
     place: str
     tree: Tree
     only: frozenset[str] | None = None
+    row: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +104,7 @@ class Table:
     mirrors: Mapping[str, Mirror]
     auto: tuple[str, ...]
     upstream: Mirror
+    as_of: str
     evidence_needed: frozenset[str]
     bases: tuple[Base, ...]
     cloud: str
@@ -102,6 +118,17 @@ class Table:
             for mirror in self.mirrors.values()
             if mirror is not self.upstream and mirror.url(channel)
         )
+
+    def base_of(self, url: str) -> Base | None:
+        """The folder of the table that `url` (https or http, with the usual port) is or lies in."""
+        place = _place(url)
+        return next(
+            (base for base in self.bases if place == base.place or place.startswith(f"{base.place}/")), None
+        )
+
+    def at_host(self, host: str) -> frozenset[Base]:
+        """All folders of the table on one host."""
+        return frozenset(base for base in self.bases if base.place.partition("/")[0] == host)
 
     def canonical(self, tree: Tree) -> str | None:
         """The canonical base of a tree; None for the Python index where pip is not here to name it."""
@@ -119,11 +146,15 @@ def table() -> Table:
         files("envkit").joinpath("data/mirrors.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
     )
     routing, canonical = document["routing"], document["canonical"]
-    mirrors = {row["id"]: _mirror(row) for row in document["mirrors"] if _speaks_conda(row)}
+    redirects = routing["redirects"]
+    mirrors = {
+        row["id"]: _mirror(row, redirects.get(row["id"])) for row in document["mirrors"] if _speaks_conda(row)
+    }
     return Table(
         mirrors=mirrors,
         auto=tuple(routing["auto"]),
         upstream=mirrors[routing["upstream"]],
+        as_of=str(document["as_of"]),
         evidence_needed=frozenset(routing["evidence_needed"]),
         bases=tuple(sorted(_all_bases(document), key=lambda base: (-len(base.place), base.place))),
         cloud=str(canonical["conda_cloud"]),
@@ -136,7 +167,7 @@ def _speaks_conda(row: Mapping[str, Any]) -> bool:
     return str(row.get("conda", {}).get("cloud_base", "")).startswith("https://")
 
 
-def _mirror(row: Mapping[str, Any]) -> Mirror:
+def _mirror(row: Mapping[str, Any], redirects: str | None) -> Mirror:
     conda = row["conda"]
     cloud = str(conda["cloud_base"])
     channels = {name: _carriage(facts, cloud) for name, facts in conda["channels"].items()}
@@ -151,7 +182,24 @@ def _mirror(row: Mapping[str, Any]) -> Mirror:
         host=row["host"],
         channels=channels,
         zst=not str(conda.get("metadata", {}).get("repodata.json.zst", "")).startswith("no"),
+        files=row.get("pypi", {}).get("files"),
+        wheels=_wheels(row.get("pytorch_wheels", {})),
+        simple=row.get("pypi", {}).get("simple"),
+        redirects=redirects,
+        date=_newest_date(row),
     )
+
+
+def _wheels(facts: Mapping[str, Any]) -> str | None:
+    """The folder that stands for PyTorch's own `whl`: an index or a flat listing of files, by accelerator."""
+    if facts.get("carried") != "yes":
+        return None
+    return str(facts.get("index") or facts["find_links"]).removesuffix("/{cu}")
+
+
+def _newest_date(facts: object) -> str | None:
+    """The newest date (or month) anywhere in the evidence of a row."""
+    return max(_DATE.findall(str(facts)), default=None)
 
 
 def _carriage(facts: Mapping[str, Any], base: str) -> Carriage:
@@ -168,7 +216,7 @@ def _all_bases(document: Mapping[str, Any]) -> Iterator[Base]:
     own: tuple[tuple[str | None, Tree], ...] = ((pypi_files(), "files"), (pypi_simple(), "simple"))
     for url, tree in own:
         if url is not None:
-            yield Base(place=_place(url), tree=tree)
+            yield Base(place=_place(url), tree=tree, row=document["routing"]["upstream"])
     for row in document["mirrors"]:
         spellings = document["spellings"].get(row["id"], {})
         # Upstream's other names serve other trees (`_bases_of`), a mirror's serve all that it has.
@@ -181,10 +229,10 @@ def _all_bases(document: Mapping[str, Any]) -> Iterator[Base]:
         for url, kind in _bases_of(row, spellings):
             host, slash, folder = _place(url).partition("/")
             limited = only if kind in ("cloud", "pkgs") else None
-            yield Base(place=f"{host}{slash}{folder}", tree=kind, only=limited)
+            yield Base(place=f"{host}{slash}{folder}", tree=kind, only=limited, row=row["id"])
             if host == row["host"]:
                 for other in hosts[1:]:
-                    yield Base(place=f"{other}{slash}{folder}", tree=kind, only=limited)
+                    yield Base(place=f"{other}{slash}{folder}", tree=kind, only=limited, row=row["id"])
 
 
 def _bases_of(row: Mapping[str, Any], spellings: Mapping[str, Any]) -> Iterator[tuple[str, Tree]]:
