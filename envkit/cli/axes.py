@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,8 +87,14 @@ def request_of(
     name: str | None = None,
     prefix: Path | None = None,
     lock: Path | None = None,
+    bundle: Path | None = None,
+    sha256: str | None = None,
+    **how: Any,
 ) -> Request:
-    """The request that the arguments of one call make; InputError where they contradict each other."""
+    """The request that the arguments of one call make; InputError where they contradict each other.
+
+    `how` are the other fields of Request: offline, only_mirrors, allow_hosts, dry_run.
+    """
     given = [word for word in ("python", "cuda", "torch", "source", "extras") if getattr(axes, word)]
     if variant and [word for word in given if word != "extras"]:
         raise InputError(
@@ -100,6 +107,20 @@ def request_of(
         raise InputError(
             _("a lock was given beside a variant or axes, which it already decides"),
             _("leave out everything but --lock, --name, --prefix and --mirror"),
+        )
+    if bundle and (variant or given or lock):
+        raise InputError(
+            _("a bundle was given beside a lock, a variant or axes, which it already decides"),
+            _("leave out everything but --from, --sha256, --name and --prefix"),
+        )
+    if sha256 is not None and bundle is None:
+        raise InputError(
+            _("--sha256 was given without a bundle"), _("name the bundle that must have it: `--from FILE`")
+        )
+    if sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
+        raise InputError(
+            _("'{text}' is no sha256").format(text=sha256),
+            _("write the 64 digits that `envkit bundle` printed"),
         )
     return Request(
         axes=Axes(
@@ -114,6 +135,9 @@ def request_of(
         name=name,
         prefix=prefix,
         lock=lock,
+        bundle=bundle,
+        sha256=sha256.lower() if sha256 else None,
+        **how,
         fallback=os.environ.get("ENVKIT_FALLBACK", "auto").lower() != "never",
     )
 
@@ -142,6 +166,20 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--prefix", type=folder, help="Folder of the environment."),
         click.option("--name", metavar="ENV", help="Name of the environment; by default the variant's."),
         click.option("--lock", type=folder, help="Install this lock file instead of a variant's."),
+        click.option(
+            "--from", "bundle", type=folder, metavar="BUNDLE", help="Install from this bundle alone."
+        ),
+        click.option("--sha256", metavar="HEX", help="What the bundle's sha256 must be."),
+        click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
+        click.option("--offline", is_flag=True, help="Open no connection: what the cache has must do."),
+        click.option("--only-mirrors", is_flag=True, help="Ask the chosen mirrors alone, never upstream."),
+        click.option(
+            "--allow-host",
+            "allow_hosts",
+            metavar="HOST",
+            multiple=True,
+            help="A host to trust besides the known ones; again for more.",
+        ),
         mirror_option,
         click.argument("variant", required=False),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -190,12 +190,20 @@ class Routes:
         )
 
 
-def routes(choice: str = AUTO, *, condarc: Path | None = None, only: bool = False) -> Routes:
+def routes(
+    choice: str = AUTO,
+    *,
+    condarc: Path | None = None,
+    only: bool = False,
+    offline: bool = False,
+    allow_hosts: Collection[str] = (),
+) -> Routes:
     """The routes for what a user asked: `auto`, `official`, the id of a mirror, the URL of a conda server,
     `file:///directory`, or several of them in order, separated by commas.
 
     With `only`, nothing but what was named is asked; else upstream comes last. `condarc` is where the
-    user's own .condarc will be taken into account; it is not read yet. Raises InputError for an unknown
+    user's own .condarc will be taken into account; it is not read yet. `offline` forbids every connection;
+    `allow_hosts` are hosts to trust besides. Raises InputError for an unknown
     mirror or a directory that does not exist.
     """
     facts = table()
@@ -208,7 +216,7 @@ def routes(choice: str = AUTO, *, condarc: Path | None = None, only: bool = Fals
         choice=",".join(words).lower(),
         transports=tuple(dict.fromkeys(transports)),
         only=only,
-        session=Session(trust=Trust(hosts=chosen)),
+        session=Session(trust=Trust(hosts=chosen | frozenset(allow_hosts)), offline=offline),
     )
 
 

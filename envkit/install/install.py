@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envkit.errors import Error, InputError
-from envkit.files import sha256_of
 from envkit.install import conda, marker
 from envkit.install.busy import refuse_busy
 from envkit.install.commit import commit
@@ -38,31 +38,34 @@ def install(
     cache: Path,
     observer: Observer = SILENT,
     platform: str | None = None,
+    force: bool = False,
 ) -> Environment:
     """Install the packages of `lock` for this machine at `prefix`, whole or not at all.
 
     An older environment that envkit made there is replaced at the last moment; one in use by running
     processes is not. A failure, Ctrl-C or SIGKILL leaves what was there, and running again finishes the
-    work. If another process made the same environment while this one waited for it, that is the result.
+    work. If another process made the same environment while this one waited for it, that is the result,
+    unless `force` asks for a new one all the same. A copy of the lock stays in the environment.
 
     Raises InputError for a lock, name or prefix that cannot be; Error for what disk, network or running
     processes did not allow.
     """
     check_name(name)
     wanted = plan(lock, platform)
-    written = _marker(lock, wanted, name, variant)
+    text = _bytes(lock)
+    written = _marker(text, lock, wanted, name, variant)
     prefix = normal(prefix)
     check_target(prefix)
     with hold(prefix, observer) as waited:
         recover(prefix, observer)
         replaces = check_target(prefix)
-        if waited and replaces and is_current(Environment(name=name, prefix=prefix), lock):
+        if waited and replaces and not force and is_current(Environment(name=name, prefix=prefix), lock):
             return read_environment(str(prefix))  # the process that was waited for made it
         if replaces:
             refuse_busy(prefix)
         _fetch(wanted, routes, cache, observer)
         with staged(prefix, observer) as stage:
-            _fill(stage, prefix, wanted, written, cache, observer)
+            _fill(stage, prefix, wanted, written, text, cache, observer)
             if replaces:
                 refuse_busy(prefix)
             try:
@@ -89,20 +92,23 @@ def tidy(prefix: Path, observer: Observer = SILENT) -> None:
             recover(prefix, observer)
 
 
-def _marker(lock: Lock, wanted: Plan, name: str, variant: Variant | None) -> marker.Marker:
+def _bytes(lock: Lock) -> bytes:
     try:
-        digest = sha256_of(lock.path)
+        return lock.path.read_bytes()
     except OSError as problem:
         raise InputError(
             _("cannot be read: {reason}").format(reason=problem.strerror or problem),
             _("make the lock again with `envkit lock`"),
             path=lock.path,
         ) from None
+
+
+def _marker(text: bytes, lock: Lock, wanted: Plan, name: str, variant: Variant | None) -> marker.Marker:
     return marker.Marker(
         name=name,
         platform=wanted.platform,
         packages=len(wanted.conda) + len(wanted.pip),
-        lock_sha256=digest,
+        lock_sha256=hashlib.sha256(text).hexdigest(),
         lock_digest=lock.digest,
         variant=variant,
     )
@@ -115,7 +121,13 @@ def _fetch(wanted: Plan, routes: Routes, cache: Path, observer: Observer) -> Non
 
 
 def _fill(
-    stage: Stage, final: Path, wanted: Plan, written: marker.Marker, cache: Path, observer: Observer
+    stage: Stage,
+    final: Path,
+    wanted: Plan,
+    written: marker.Marker,
+    text: bytes,
+    cache: Path,
+    observer: Observer,
 ) -> None:
     """Make the staged prefix complete; its marker comes last."""
     from envkit.fetch import package_cache
@@ -129,6 +141,7 @@ def _fill(
         for record in records.glob("*.json"):
             record.chmod(readable)  # rattler makes them private; who may read the prefix may list it
         (records / "history").write_text(conda.history(wanted.conda), encoding="utf-8")
+        marker.lock_copy(stage.prefix).write_bytes(text)
         marker.write(stage.prefix, written)
     except OSError as problem:
         if is_full(problem):

@@ -15,7 +15,7 @@ from envkit.files import parse_json
 from envkit.messages import _
 from envkit.model import Variant
 
-__all__ = ["Marker", "path", "read", "write"]
+__all__ = ["Marker", "lock_copy", "path", "read", "write"]
 
 _SCHEMA = 1
 
@@ -35,6 +35,11 @@ class Marker:
 def path(prefix: Path) -> Path:
     """The marker file of a prefix."""
     return prefix / "conda-meta" / "envkit"
+
+
+def lock_copy(prefix: Path) -> Path:
+    """The lock that the environment was made from, byte for byte; not there in those of older versions."""
+    return prefix / "conda-meta" / "envkit-lock.yml"
 
 
 def write(prefix: Path, marker: Marker) -> None:

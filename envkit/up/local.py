@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envkit import fetch, install, lock, paths
+from envkit.errors import Error
 from envkit.matrix import Matrix, pip_requirements
 from envkit.messages import _
 from envkit.model import CPU, Environment, Host, Variant
@@ -43,7 +44,12 @@ def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer,
     name, prefix = request.place(variant.name)
     path = lock.lock_path(root, variant, listed=False)
     kept = _installed(path, prefix, variant)
-    if kept is None:
+    if kept is None and request.offline and not path.exists():
+        raise Error(
+            _("the wheel channel asks the Python index, and no connection may be made"),
+            _("leave out --offline once, or name a lock or a bundle"),
+        )
+    if kept is None and not request.offline:
         with stages.stage("wheels", _("wheels")) as said:
             asked = wheels.plan(variant, pip_requirements(known, variant), observer=observer)
             channel = wheels.build(asked, cache=paths.cache(), observer=observer)
@@ -63,7 +69,7 @@ def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer,
         wanted = lock.read_lock(path)
     return Plan(
         lock=wanted,
-        routes=fetch.routes("official"),
+        routes=request.routes("official"),
         name=name,
         prefix=prefix,
         variant=variant,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from urllib.parse import quote
 
 from envkit import fetch, install, lock, paths
 from envkit.checks import Target, validate
@@ -54,6 +57,9 @@ def find(request: Request) -> Environment:
 
 
 def _provision(request: Request, observer: Observer, stages: Stages) -> Provisioned:
+    if request.bundle is not None:
+        with _plan_bundled(request) as plan:
+            return _install(plan, observer, stages)
     if request.lock is not None:
         return _install(_plan_given(request), observer, stages)
     root, known = project()
@@ -68,7 +74,7 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
     if left is not None:
         install.tidy(left.prefix, observer)
         return Provisioned(environment=left, reason=warning(), fresh=False, fallback=True)
-    routes = fetch.routes(request.mirror)
+    routes = request.routes()
     try:
         with stages.stage("lock", _("lock")) as said:
             wanted = ready_lock(root, known, choice.variant, routes=routes, observer=observer)
@@ -96,12 +102,29 @@ def _plan_given(request: Request) -> Plan:
     mirror = "auto" if request.mirror == WHEELS else request.mirror
     return Plan(
         lock=wanted,
-        routes=fetch.routes(mirror),
+        routes=request.routes(mirror),
         name=name,
         prefix=prefix,
         variant=None,
         reason=_("the lock that was given"),
     )
+
+
+@contextmanager
+def _plan_bundled(request: Request) -> Iterator[Plan]:
+    from envkit.install import bundle
+
+    assert request.bundle is not None
+    with bundle.opened(request.bundle, request.sha256) as (wanted, root):
+        name, prefix = request.place(_name_of(wanted))
+        yield Plan(
+            lock=wanted,
+            routes=fetch.routes(f"file://{quote(str(root))}", only=True, offline=request.offline),
+            name=name,
+            prefix=prefix,
+            variant=None,
+            reason=_("the bundle that was given"),
+        )
 
 
 def _name_of(wanted: Lock) -> str:

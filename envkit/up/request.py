@@ -32,7 +32,9 @@ class Request:
 
     `lock` is a lock file to install instead of a variant's own; `name` and `prefix` say where the
     environment goes (by default a folder of the variant's name); `fallback` allows the wheel channel
-    when nothing can be reached.
+    when nothing can be reached. `bundle` is a file to install from instead of any mirror, whose digest
+    must be `sha256` where that is given. `offline` allows no connection, `only_mirrors` none but to
+    the chosen mirrors; `allow_hosts` are trusted besides. `dry_run` asks for the plan alone.
     """
 
     axes: Axes = field(default_factory=Axes)
@@ -40,6 +42,12 @@ class Request:
     name: str | None = None
     prefix: Path | None = None
     lock: Path | None = None
+    bundle: Path | None = None
+    sha256: str | None = None
+    offline: bool = False
+    only_mirrors: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    dry_run: bool = False
     fallback: bool = True
 
     @property
@@ -49,12 +57,25 @@ class Request:
         return (
             self.fallback
             and self.mirror == "auto"
+            and not (self.offline or self.only_mirrors)
             and self.lock is None
+            and self.bundle is None
             and axes.name is None
             and axes.cuda in (None, "auto", CPU)
             and axes.torch is None
             and axes.source is None
             and axes.python in (None, own_python())
+        )
+
+    def routes(self, mirror: str | None = None) -> fetch.Routes:
+        """Where to fetch from: as the user chose, or from `mirror`. Raises InputError for no such mirror."""
+        from envkit import fetch
+
+        return fetch.routes(
+            mirror or self.mirror,
+            only=self.only_mirrors,
+            offline=self.offline,
+            allow_hosts=self.allow_hosts,
         )
 
     def place(self, variant_name: str) -> tuple[str, Path]:
