@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 __all__ = ["hostname", "is_url", "local_path", "shown"]
 
-_TOKEN = re.compile(r"/t/[^/]+/")
+_TOKEN = re.compile(r"/t/[^/]+(?=/|$)")
 
 
 def is_url(text: str, *schemes: str) -> bool:
@@ -29,7 +29,7 @@ def hostname(url: str) -> str | None:
 
 
 def shown(url: str) -> str:
-    """`url` without anything secret: userinfo, `/t/<token>/` and the query."""
+    """`url` without anything secret: userinfo, `/t/<token>` and the query."""
     if "://" not in url:
         return url
     try:
@@ -37,7 +37,7 @@ def shown(url: str) -> str:
     except ValueError:
         return url.partition("://")[0] + "://…"
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, _TOKEN.sub("/", parts.path), "", ""))
+    return urlunsplit((parts.scheme, host, _TOKEN.sub("", parts.path), "", ""))
 
 
 def local_path(url: str) -> Path | None:

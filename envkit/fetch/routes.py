@@ -3,112 +3,27 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
-from urllib.parse import quote, urlsplit
 
-from envkit.channels import Mirror, Table, canonical_url, local_path, locate, shown, table
+from envkit import paths
+from envkit.channels import Condarc, Mirror, Table, hostname, local_path, locate, shown, table
 from envkit.errors import InputError
+from envkit.fetch.access import Access
+from envkit.fetch.measure import targets
+from envkit.fetch.measured import Memory, Ranking, network
 from envkit.fetch.session import Session
+from envkit.fetch.transports import Directory, Own, PipFile, Server, Site, Source, Transport, Upstream
 from envkit.fetch.trust import Trust
 from envkit.messages import _
+from envkit.progress import SILENT, Observer
 
-__all__ = ["Routes", "Source", "routes"]
+__all__ = ["AUTO", "OFFICIAL", "Routes", "Source", "routes"]
 
 OFFICIAL = "official"
 AUTO = "auto"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
-    """One place where a channel lies: `url` is its folder there, without a trailing slash."""
-
-    url: str
-    zst: bool = True
-
-    @property
-    def directory(self) -> Path | None:
-        """The folder itself, where the channel lies on a file system."""
-        return local_path(self.url)
-
-    @property
-    def place(self) -> str:
-        """How to call it in a message: the host, or the folder."""
-        return str(self.directory) if self.directory else urlsplit(shown(self.url)).netloc
-
-
-class Transport(Protocol):
-    """A way to reach channels."""
-
-    @property
-    def name(self) -> str:
-        """How to call it in a message."""
-
-    def source(self, channel: str, subdir: str | None) -> Source | None:
-        """Where it has a channel, by name, or None where it does not carry it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """A row of the table of mirrors."""
-
-    mirror: Mirror
-    doubtful: bool
-    """Whether to ask for channels of which nobody knows whether the mirror has them."""
-
-    @property
-    def name(self) -> str:
-        return self.mirror.name
-
-    def source(self, channel: str, subdir: str | None) -> Source | None:
-        sure = not self.doubtful or channel.split("/")[0] in table().evidence_needed
-        url = self.mirror.url(channel, subdir, sure=sure)
-        return Source(url=url, zst=self.mirror.zst) if url else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Upstream:
-    """Where every channel comes from."""
-
-    @property
-    def name(self) -> str:
-        return table().upstream.name
-
-    def source(self, channel: str, subdir: str | None) -> Source | None:
-        return Source(url=canonical_url(channel))
-
-
-@dataclass(frozen=True, slots=True)
-class _Server:
-    """A server of the user's: `<url>/<channel>/<subdir>/<file>`."""
-
-    url: str
-
-    @property
-    def name(self) -> str:
-        return shown(self.url)
-
-    def source(self, channel: str, subdir: str | None) -> Source | None:
-        return Source(url=f"{self.url}/{channel}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Directory:
-    """A directory of channels; `pkgs/main` may stand as `pkgs-main`."""
-
-    root: Path
-
-    @property
-    def name(self) -> str:
-        return str(self.root)
-
-    def source(self, channel: str, subdir: str | None) -> Source | None:
-        for name in (channel, channel.replace("/", "-") if channel.startswith("pkgs/") else channel):
-            if (self.root / name).is_dir():
-                return Source(url="file://" + quote(str(self.root / name)))
-        return None
+_ARCHIVES = (".conda", ".tar.bz2")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,22 +45,27 @@ class Routes:
         """
         if "://" in channel:
             return (Source(url=channel.rstrip("/")),)
-        asked = self.transports if self.only else (*self.transports, _Upstream())
-        found = dict.fromkeys(
-            source for transport in asked if (source := transport.source(channel, subdir)) is not None
-        )
+        found: dict[str, Source] = {}
+        for transport in self._asked:
+            for source in transport.sources(channel, subdir):
+                found.setdefault(source.url, source)
         if not found:
             raise self._not_carried(channel, subdir)
-        return tuple(found)
+        return self._arranged(tuple(found.values()))
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The mirrors that a user named, in order; none where nobody chose."""
-        sites = () if self.choice == AUTO else self.transports
-        return tuple(site.mirror.host for site in sites if isinstance(site, _Site))
+        """The mirrors of the table that a user named, in order; none where nobody chose."""
+        return tuple(site.mirror.host for site in self._sites if site.named)
 
     def urls(self, canonical: str) -> tuple[str, ...]:
-        """The URLs to ask for one file, given its canonical URL, best first."""
+        """The URLs to ask for one file, given its canonical URL, best first.
+
+        Files that pip installs are asked for at the mirrors' copies of the Python index's files and of
+        PyTorch's wheels, and in a tree of channels under `pip`. Raises InputError as `sources` does.
+        """
+        if not canonical.split("#", 1)[0].endswith(_ARCHIVES):
+            return self._wheel_urls(PipFile.at(canonical))
         place = locate(canonical)
         return tuple(
             f"{source.url}/{place.subdir}/{place.file}"
@@ -162,11 +82,11 @@ class Routes:
         """One line for each channel: who is asked for it, in order, and which chosen mirror lacks it."""
         lines = []
         for channel in channels:
-            places = _(", then ").join(source.place for source in self.sources(channel, subdir))
+            places = _(", then ").join(map(_described, self.sources(channel, subdir)))
             lacking = [
-                transport.name
-                for transport in self.transports
-                if self.choice != AUTO and "://" not in channel and not transport.source(channel, subdir)
+                site.name
+                for site in self._sites
+                if site.named and "://" not in channel and not site.sources(channel, subdir)
             ]
             line = _("{channel}: {places}").format(channel=shown(channel), places=places)
             if lacking:
@@ -174,16 +94,43 @@ class Routes:
             lines.append(line)
         return tuple(lines)
 
+    @property
+    def _asked(self) -> tuple[Transport, ...]:
+        return self.transports if self.only else (*self.transports, Upstream())
+
+    @property
+    def _sites(self) -> tuple[Site, ...]:
+        return tuple(site for site in self.transports if isinstance(site, Site))
+
+    def _arranged(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """In the order of their speed, as far as that is known already: nothing is asked here."""
+        ranking = self.session.ranking
+        if ranking is None:
+            return sources
+        order = ranking.arrange([source.place for source in sources])
+        return tuple(sources[place] for place in order)
+
+    def _wheel_urls(self, file: PipFile) -> tuple[str, ...]:
+        found = dict.fromkeys(url for transport in self._asked if (url := transport.wheel(file)) is not None)
+        if not found:
+            raise InputError(
+                _("{file} is not carried by {mirrors}, and nothing else may be asked").format(
+                    file=file.name, mirrors=self._names
+                ),
+                _("allow upstream: leave out --only-mirrors, or add `official` to --mirror"),
+            )
+        return tuple(found)
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(transport.name for transport in self.transports)
+
     def _not_carried(self, channel: str, subdir: str | None) -> InputError:
         carriers = table().carriers(channel)
         return InputError(
             _(
                 "the channel '{channel}'{subdir} is not carried by {mirrors}, and nothing else may be asked"
-            ).format(
-                channel=channel,
-                subdir=f" ({subdir})" if subdir else "",
-                mirrors=", ".join(transport.name for transport in self.transports),
-            ),
+            ).format(channel=channel, subdir=f" ({subdir})" if subdir else "", mirrors=self._names),
             _("add a mirror that carries it ({mirrors}), or allow upstream").format(
                 mirrors=", ".join((*carriers, OFFICIAL))
             ),
@@ -193,46 +140,69 @@ class Routes:
 def routes(
     choice: str = AUTO,
     *,
-    condarc: Path | None = None,
     only: bool = False,
     offline: bool = False,
     allow_hosts: Collection[str] = (),
+    condarc: Condarc | None = None,
+    observer: Observer = SILENT,
+    facts: Table | None = None,
+    memory: Path | None = None,
 ) -> Routes:
     """The routes for what a user asked: `auto`, `official`, the id of a mirror, the URL of a conda server,
     `file:///directory`, or several of them in order, separated by commas.
 
-    With `only`, nothing but what was named is asked; else upstream comes last. `condarc` is where the
-    user's own .condarc will be taken into account; it is not read yet. `offline` forbids every connection;
-    `allow_hosts` are hosts to trust besides. Raises InputError for an unknown
-    mirror or a directory that does not exist.
+    `auto` asks the user's own places (`condarc`) first, each for its channels, then upstream and the
+    mirrors of the table in the order of their speed here. What is named comes before those places; behind
+    a named mirror of the table stand those that are independent of it, and upstream is last. With `only`,
+    nothing but what was named is asked (with `auto`: nothing but mirrors). `offline` forbids every
+    connection; `allow_hosts` are trusted besides. `observer` hears of the mistakes in the .condarc.
+    `facts` is the table of mirrors, `memory` the file of earlier measurements; both envkit's own unless
+    given. Raises InputError for an unknown mirror or a directory that does not exist.
     """
-    facts = table()
+    facts = facts or table()
     words = [word.strip() for word in choice.split(",") if word.strip()] or [AUTO]
+    own = () if condarc is None or not condarc.settings else (Own(condarc),)
+    for mistake in condarc.mistakes if condarc is not None else ():
+        observer.note(str(mistake))
     transports: list[Transport] = []
     for word in words:
-        transports += _transports(word, facts)
-    chosen = frozenset(word for word in words if "://" in word)
+        transports += (*own, *_auto(facts, only)) if word.lower() == AUTO else _named(word, facts)
+    if not only and AUTO not in map(str.lower, words):
+        transports += _behind(transports, own, facts)
+    chosen = {word for word in words if "://" in word} | set(allow_hosts)
+    access = Access.of(condarc)
     return Routes(
-        choice=",".join(words).lower(),
+        choice=",".join(map(shown, words)).lower(),
         transports=tuple(dict.fromkeys(transports)),
         only=only,
-        session=Session(trust=Trust(hosts=chosen | frozenset(allow_hosts)), offline=offline),
+        session=Session(
+            trust=Trust(hosts=frozenset(chosen | (condarc.hosts if condarc is not None else frozenset()))),
+            offline=offline,
+            access=access,
+            ranking=_ranking(transports, facts, access, memory) if AUTO in map(str.lower, words) else None,
+        ),
     )
 
 
-def _transports(word: str, facts: Table) -> list[Transport]:
+def _auto(facts: Table, only: bool) -> Iterator[Transport]:
+    for name in facts.auto:
+        if facts.mirrors[name] is not facts.upstream:
+            yield Site(facts.mirrors[name], named=False)
+        elif not only:
+            yield Upstream()
+
+
+def _named(word: str, facts: Table) -> list[Transport]:
     if word.startswith("file://"):
-        return [_Directory(_existing(word))]
+        return [Directory(_existing(word))]
     if word.startswith(("https://", "http://")):
-        return [_Server(word.rstrip("/"))]
+        mirror = _mirror_at(word, facts)
+        return [Server(word.rstrip("/")) if mirror is None else _site(mirror, facts)]
     key = word.lower()
-    if key == AUTO:
-        # A place for measuring: today the order is that of the table.
-        return [_named(facts.mirrors[name], facts, doubtful=False) for name in facts.auto]
     if key == OFFICIAL:
-        return [_Upstream()]
+        return [Upstream()]
     if key in facts.mirrors:
-        return [_named(facts.mirrors[key], facts, doubtful=True)]
+        return [_site(facts.mirrors[key], facts)]
     known = (AUTO, OFFICIAL, *facts.mirrors)
     near = difflib.get_close_matches(key, known, n=3) or known
     raise InputError(
@@ -243,8 +213,61 @@ def _transports(word: str, facts: Table) -> list[Transport]:
     )
 
 
-def _named(mirror: Mirror, facts: Table, *, doubtful: bool) -> Transport:
-    return _Upstream() if mirror is facts.upstream else _Site(mirror, doubtful)
+def _site(mirror: Mirror, facts: Table) -> Transport:
+    return Upstream() if mirror is facts.upstream else Site(mirror, named=True)
+
+
+def _mirror_at(url: str, facts: Table) -> Mirror | None:
+    """The mirror of the table that a URL without a name and a password means: it knows what it carries."""
+    if shown(url).rstrip("/") != url.rstrip("/"):
+        return None
+    place = url.partition("://")[2].rstrip("/")
+    for base in facts.at_host(hostname(url) or ""):
+        if base.tree in ("cloud", "pkgs") and f"{base.place}/".startswith(f"{place}/"):
+            return facts.mirrors.get(base.row)
+    return None
+
+
+def _behind(named: Collection[Transport], own: Collection[Own], facts: Table) -> Iterator[Transport]:
+    """What follows the transports that a user named: the user's own places, and independent mirrors."""
+    if all(isinstance(transport, Upstream) for transport in named):
+        return
+    yield from own
+    sites = [transport.mirror for transport in named if isinstance(transport, Site)]
+    dependent = {mirror.redirects for mirror in sites}
+    for name in facts.auto if sites else ():
+        mirror = facts.mirrors[name]
+        if mirror is not facts.upstream and mirror not in sites and name not in dependent:
+            yield Site(mirror, named=False)
+
+
+def _ranking(
+    transports: Iterable[Transport], facts: Table, access: Access, memory: Path | None
+) -> Ranking | None:
+    """The order of the mirrors that nobody chose; None where there are no two of them."""
+    mirrors = [
+        facts.upstream if isinstance(transport, Upstream) else transport.mirror
+        for transport in transports
+        if isinstance(transport, Upstream) or (isinstance(transport, Site) and not transport.named)
+    ]
+    wanted = targets(dict.fromkeys(mirrors))
+    if len(wanted) < 2:
+        return None
+    try:
+        kept = Memory(path=memory or paths.state() / "mirrors.json", network=network(access))
+    except OSError:  # nobody knows whose home this is
+        kept = None
+    ids = {base.place.partition("/")[0]: base.row for base in facts.bases}
+    ids[hostname(facts.pytorch) or ""] = facts.upstream.id
+    ids |= {target.host: target.id for target in wanted}
+    known = {target.id for target in wanted}
+    return Ranking(
+        wanted=wanted, ids={host: name for host, name in ids.items() if name in known}, memory=kept
+    )
+
+
+def _described(source: Source) -> str:
+    return f"{source.place} ({source.remark})" if source.remark else source.place
 
 
 def _existing(url: str) -> Path:
