@@ -42,6 +42,7 @@ VERBS: Mapping[str, str] = {
     "run": "run a command inside an environment",
     "activate": "print what a shell must evaluate to enter an environment",
     "validate": "prove that an environment works here",
+    "drift": "what an environment has become since it was made from its lock, and the way back",
     "remove": "remove an environment",
 }
 

@@ -7,6 +7,7 @@ Nothing is visible at the prefix before the commit, which is one exchange of two
 
 from envkit.install.activation import SHELLS, activation
 from envkit.install.current import is_current, names, read_environment
+from envkit.install.drift import Repaired, drift, repair
 from envkit.install.install import install, tidy
 from envkit.install.plan import Plan, plan, this_platform
 from envkit.install.remove import remove
@@ -17,9 +18,11 @@ from envkit.install.variables import environment_variables
 __all__ = [
     "SHELLS",
     "Plan",
+    "Repaired",
     "activation",
     "check_name",
     "check_place",
+    "drift",
     "environment_variables",
     "fit_name",
     "install",
@@ -29,6 +32,7 @@ __all__ = [
     "plan",
     "read_environment",
     "remove",
+    "repair",
     "run",
     "this_platform",
     "tidy",

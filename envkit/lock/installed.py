@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from envkit.errors import InputError
+from envkit.files import parse_json
 from envkit.messages import _
 from envkit.model import Package
 
-__all__ = ["installed_packages"]
+__all__ = ["installed_packages", "packages_of", "read_record"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SITE = "lib/python3*/site-packages"
@@ -25,7 +26,14 @@ def installed_packages(prefix: Path, platform: str | None = None) -> tuple[Packa
     `platform` is the environment's, where that is known; else that of most of its records. Hashes and URLs
     that a record lacks are empty. Raises InputError for a record that cannot be read.
     """
-    records = [_json(path) for path in sorted((prefix / "conda-meta").glob("*.json"))]
+    records = [read_record(path) for path in sorted((prefix / "conda-meta").glob("*.json"))]
+    return packages_of(prefix, records, platform)
+
+
+def packages_of(
+    prefix: Path, records: Sequence[Mapping[str, Any]], platform: str | None = None
+) -> tuple[Package, ...]:
+    """The same, for records that were read already."""
     subdirs = Counter(str(record.get("subdir", "")) for record in records)
     own = platform or next(
         (name for name, _n in subdirs.most_common() if name not in ("", "noarch")), "noarch"
@@ -35,12 +43,15 @@ def installed_packages(prefix: Path, platform: str | None = None) -> tuple[Packa
     return (*conda, *_pip(prefix, claimed, own))
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def read_record(path: Path) -> Mapping[str, Any]:
+    """One record of conda-meta. Raises InputError for one that cannot be read."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(path.read_bytes())
         if not isinstance(record, dict) or not all(
             isinstance(record[key], str) for key in ("name", "version")
         ):
+            raise ValueError(_("no record of a package"))
+        if not all(isinstance(record.get(key) or [], list) for key in ("depends", "files")):
             raise ValueError(_("no record of a package"))
     except (OSError, ValueError, KeyError) as problem:
         raise InputError(
@@ -65,7 +76,7 @@ def _conda(record: Mapping[str, Any], platform: str) -> Package:
     )
 
 
-def _pip(prefix: Path, claimed: set[str], platform: str) -> Iterator[Package]:
+def _pip(prefix: Path, claimed: Collection[str], platform: str) -> Iterator[Package]:
     for folder in sorted(prefix.glob(f"{_SITE}/*.dist-info")):
         place = folder.relative_to(prefix).as_posix()
         if f"{place}/METADATA" in claimed or _text(folder / "INSTALLER").strip() == "conda":
