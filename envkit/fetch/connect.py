@@ -67,12 +67,11 @@ class _Judging(httpcore.NetworkBackend):
         threading.Thread(target=look_up, daemon=True).start()
         if not done.wait(max(0.0, end - time.monotonic())):
             raise httpcore.ConnectTimeout("the resolver does not answer")
-        found = outcome[0]
-        if isinstance(found, Untrusted):
-            raise found
-        if isinstance(found, OSError | UnicodeError):
-            problem = found if isinstance(found, OSError) else socket.gaierror(str(found))
+        try:
+            if isinstance(outcome[0], Exception):
+                raise outcome[0]
+            if not outcome[0]:
+                raise socket.gaierror("no address")
+        except (OSError, UnicodeError) as problem:
             raise httpcore.ConnectError(str(problem)) from problem
-        if not found:
-            raise httpcore.ConnectError("no address") from socket.gaierror("no address")
-        return list(found)
+        return list(outcome[0])

@@ -20,6 +20,7 @@ __all__ = ["diagnose", "judge"]
 _PAGE_ID = re.compile(r"(?i)\b(?:page|request|trace|event|ray|incident)[ _-]?id\b\W{0,16}([\w.:-]{4,80})")
 _FORBIDDEN = frozenset({401, 403, 407, 451})
 _MISSING = frozenset({404, 410})
+_LONGEST = 7 * 24 * 3600.0
 
 
 def diagnose(problem: httpx.HTTPError, url: str, *, answered: bool) -> Attempt:
@@ -30,7 +31,7 @@ def diagnose(problem: httpx.HTTPError, url: str, *, answered: bool) -> Attempt:
     return Attempt(host=host_of(url), url=shown(url), kind=kind, detail=detail)
 
 
-def judge(response: httpx.Response, url: str, *, longest_wait: float) -> Attempt | None:
+def judge(response: httpx.Response, url: str) -> Attempt | None:
     """The attempt that ended in a status other than success; None for 200, 206 and 304.
 
     Of a refusal the page's ID is kept: it is what a mirror's operators ask for (tuna/issues#2264).
@@ -47,9 +48,11 @@ def judge(response: httpx.Response, url: str, *, longest_wait: float) -> Attempt
         if page_id:
             detail += _(" (page ID {id}: the mirror's operators will ask for it)").format(id=page_id.group(1))
     elif status == 429:
-        kind, wait = "busy", _retry_after(response.headers.get("Retry-After", ""), longest_wait)
+        kind = "busy"
     elif status >= 500:
         kind = "server"
+    if kind in ("busy", "server") and (wait := _retry_after(response.headers.get("Retry-After", ""))):
+        detail += _(" (asks to wait {seconds:.0f} s)").format(seconds=wait)
     return Attempt(host=host_of(url), url=shown(url), kind=kind, detail=detail, wait=wait)
 
 
@@ -98,13 +101,13 @@ def _beginning(response: httpx.Response) -> str:
     return re.sub(r"<[^>]*>", " ", text[:8192].decode("utf-8", "replace"))
 
 
-def _retry_after(value: str, longest: float) -> float:
-    """Seconds to wait, from a number or a date; at most `longest` (RFC 9110, section 10.2.3)."""
+def _retry_after(value: str) -> float:
+    """Seconds to wait, from a number or a date (RFC 9110, section 10.2.3); 0 where neither can be read."""
     try:
         seconds = float(value)
     except ValueError:
         try:
             seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return 0.0
-    return max(0.0, min(seconds, longest))
+    return min(seconds, _LONGEST) if seconds > 0 else 0.0

@@ -13,7 +13,15 @@ from pathlib import Path
 from envkit.errors import Error
 from envkit.messages import _
 
-__all__ = ["disk_full", "is_file", "private_folder", "read_note", "require_room", "writing"]
+__all__ = [
+    "disk_full",
+    "free_bytes",
+    "is_file",
+    "private_folder",
+    "read_note",
+    "require_room",
+    "writing",
+]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -54,14 +62,29 @@ def private_folder(folder: Path) -> None:
 
 def require_room(folder: Path, needed: int) -> None:
     """Raise Error, with the numbers, where the file system of `folder` has less than `needed` bytes free."""
-    if needed > (free := _free(folder)):
+    if needed > (free := free_bytes(folder)):
         raise disk_full(folder, needed=needed, free=free)
 
 
+def free_bytes(folder: Path) -> int:
+    """The bytes free on the file system of `folder`, or of the first folder above it that exists."""
+    return shutil.disk_usage(_existing(folder)).free
+
+
 def disk_full(folder: Path, *, needed: int | None = None, free: int | None = None) -> Error:
-    """The error for a file system without room; sizes in bytes."""
+    """The error for a file system without room; sizes in bytes.
+
+    Make it before anything is cleaned away: the numbers are those of the moment.
+    """
     if free is None:
-        free = _free(folder)
+        state = os.statvfs(_existing(folder))
+        if state.f_files and not state.f_favail:
+            numbers = _("no inodes left of {total}").format(total=state.f_files)
+            return Error(
+                _("no space left on the disk of {folder} ({numbers})").format(folder=folder, numbers=numbers),
+                _("remove some files: each takes an inode; or put the cache elsewhere with ENVKIT_CACHE"),
+            )
+        free = free_bytes(folder)
     numbers = _("{free} MB free").format(free=free // 10**6)
     if needed is not None:
         numbers = _("{needed} MB needed, {numbers}").format(needed=-(-needed // 10**6), numbers=numbers)
@@ -73,9 +96,14 @@ def disk_full(folder: Path, *, needed: int | None = None, free: int | None = Non
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn an OSError of writing below `folder` into an Error that says what to do."""
+    """Turn an OSError of writing below `folder` into an Error that says what to do, with numbers if full."""
     try:
         yield
+    except Error as problem:
+        # `write_atomically` has its own words; a full disk is told here, where the numbers are known.
+        if isinstance(problem.__cause__, OSError) and problem.__cause__.errno in _FULL:
+            raise disk_full(folder) from None
+        raise
     except OSError as problem:
         if problem.errno in _FULL:
             raise disk_full(folder) from None
@@ -85,6 +113,5 @@ def writing(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def _free(folder: Path) -> int:
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    return shutil.disk_usage(existing).free
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())

@@ -16,10 +16,12 @@ from envkit.fetch.wanted import Rejected
 from envkit.files import parse_json, write_atomically
 from envkit.messages import _
 
-__all__ = ["CachedIndex", "check_index", "decompress"]
+__all__ = ["LARGEST", "CachedIndex", "check_index", "decompress"]
 
 _SCHEMA = 1
-_LARGEST = 4 << 30
+LARGEST = 4 << 30
+"""Bytes that no channel's index has; conda-forge's are a quarter of a gigabyte."""
+
 _BLOCK = 1 << 20
 
 
@@ -81,7 +83,8 @@ class CachedIndex:
         return self.path.with_suffix(".origin")
 
     def _write(self, origin: _Origin) -> None:
-        write_atomically(self._note, json.dumps(asdict(origin), sort_keys=True) + "\n")
+        with writing(self.path.parent):
+            write_atomically(self._note, json.dumps(asdict(origin), sort_keys=True) + "\n")
 
     def _origin(self) -> _Origin | None:
         try:
@@ -104,7 +107,7 @@ def decompress(packed: Path, plain: Path) -> None:
             while block := reader.read(_BLOCK):
                 target.write(block)
                 written += len(block)
-                if written > _LARGEST:
+                if written > LARGEST:
                     raise Rejected(_("larger than any channel's index"))
         except zstandard.ZstdError as problem:
             raise Rejected(_("damaged: {reason}").format(reason=problem)) from None

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from envkit.channels import shown
 from envkit.errors import Error
-from envkit.fetch.disk import writing
+from envkit.fetch.disk import private_folder, writing
 from envkit.fetch.failures import FetchError, NoSubdir
-from envkit.fetch.indexes import CachedIndex, check_index, decompress
+from envkit.fetch.indexes import LARGEST, CachedIndex, check_index, decompress
 from envkit.fetch.routes import Routes, Source
 from envkit.fetch.transfer import fetch
 from envkit.fetch.wanted import Candidate, Rejected, Wanted
@@ -43,7 +43,8 @@ def repodata(
     answers, the newest cached one serves and the observer is told its age. From a `file://` directory
     that has the channel it is read there and nowhere else; a missing `noarch` counts as empty, for
     sampled trees leave it out. Raises NoSubdir where every host lacks the subdir (it is never taken for
-    an empty channel), FetchError, Unreachable, Offline, and Error for a directory without the subdir or a full disk.
+    an empty channel), FetchError, Unreachable, Offline, and Error for a directory without the subdir or a
+    full disk.
     """
     folder = cache / "repodata"
     sources = routes.sources(channel, subdir)
@@ -96,6 +97,7 @@ def _from_hosts(
             name=f"{label}/repodata.json",
             candidates=tuple(owners),
             accept=accept,
+            largest=LARGEST,
             missing=_("the channel has no subdir '{subdir}' there").format(subdir=subdir),
         )
         served = fetch(routes.session, wanted, scratch / "partial", observer=observer)
@@ -203,8 +205,8 @@ def _no_subdir(channel: str, subdir: str, problem: FetchError) -> NoSubdir:
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
     """A folder for one download on the cache's file system, gone afterwards whatever happens."""
+    private_folder(folder)
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder, ignore_cleanup_errors=True)
     with scratch as path:
         yield Path(path)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from envkit.fetch.client import auth_for
-from envkit.fetch.disk import require_room, writing
+from envkit.fetch.credentials import auth_for
+from envkit.fetch.disk import free_bytes, writing
 from envkit.fetch.session import Session, Stopped
 from envkit.fetch.trust import Untrusted
 from envkit.fetch.wanted import Candidate, Failed, Rejected, Served, Wanted
@@ -120,16 +121,18 @@ class Request:
             headers["Range"] = f"bytes={offset}-"
         for _hop in range(_MOST_REDIRECTS + 1):
             url = trail[-1]
-            with self.session.client.stream(
-                "GET", url, headers=headers, auth=auth_for(url), timeout=self.session.timeout(url)
-            ) as response:
+            with (
+                self.session.slot(url, self.stop),
+                self.session.client.stream(
+                    "GET", url, headers=headers, auth=auth_for(url), timeout=self.session.timeout(url)
+                ) as response,
+            ):
                 self.session.answered(self.candidate.url)
                 if not response.has_redirect_location:
                     self._refuse_range(response, offset)
-                    if attempt := judge(
-                        response, self.candidate.url, longest_wait=self.session.patience.longest_wait
-                    ):
+                    if attempt := judge(response, self.candidate.url):
                         raise Failed(attempt)
+                    self._show_redirects(trail)
                     yield response
                     return
                 target = str(response.url.join(response.headers["Location"]))
@@ -140,13 +143,16 @@ class Request:
     def _allow(self, url: str, target: str) -> None:
         if reason := self.session.trust.refusal(target, origin=url):
             raise Failed(self.candidate.attempt("redirect", _redirected(target, reason)))
-        here, there = _host(url), _host(target)
-        if here != there and self.session.first_time(f"redirect {here} {there}"):
-            self.observer.note(
-                _("{here}: {file}: redirects to {there}").format(
-                    here=here, file=self.wanted.name, there=there
+
+    def _show_redirects(self, trail: Sequence[str]) -> None:
+        """Say where a file comes from in truth: a firewall with a list of hosts must be able to know."""
+        for here, there in pairwise(_host(url) for url in trail):
+            if here != there and self.session.first_time(f"redirect {here} {there}"):
+                self.observer.note(
+                    _("{here}: {file}: redirects to {there}").format(
+                        here=here, file=self.wanted.name, there=there
+                    )
                 )
-            )
 
     def _refuse_range(self, response: httpx.Response, offset: int) -> None:
         if response.status_code == 416 or (
@@ -165,12 +171,22 @@ class Request:
             if self.wanted.size is not None and total != self.wanted.size:
                 detail = _("{total} bytes instead of {size}").format(total=total, size=self.wanted.size)
                 raise Failed(self.candidate.attempt("size", detail))
-            require_room(self.partial.parent, int(length) - (offset - start))
+            self._require_room(int(length) - (offset - start))
         return start
+
+    def _require_room(self, needed: int) -> None:
+        """Refuse a body larger than the disk: a host that announces absurd numbers is no full disk."""
+        free = free_bytes(self.partial.parent)
+        if needed > free:
+            detail = _("announces {needed} MB, and the disk of {folder} has {free} MB free").format(
+                needed=-(-needed // 10**6), folder=self.partial.parent, free=free // 10**6
+            )
+            raise Failed(self.candidate.attempt("room", detail), needed=needed)
 
     def _receive(self, response: httpx.Response, start: int, digest: hashlib._Hash) -> int:
         """Write the body from `start` on and check the whole; the number of bytes that came."""
         received = 0
+        largest = self.wanted.largest if self.wanted.size is None else self.wanted.size
         blocks = _in_blocks(response)
         block = next(blocks, b"")
         if not start:
@@ -188,6 +204,10 @@ class Request:
                     file.flush()
                 digest.update(block)
                 received += len(block)
+                if start + received > largest:
+                    file.truncate(0)
+                    detail = _("more than {largest} bytes").format(largest=largest)
+                    raise Failed(self.candidate.attempt("size", detail))
                 if self.task is not None:
                     self.observer.advance(self.task, len(block))
                 block = next(blocks, b"")
@@ -214,11 +234,12 @@ def _in_blocks(response: httpx.Response) -> Iterator[bytes]:
 
 def _check_beginning(candidate: Candidate, beginning: bytes) -> None:
     """Refuse a soft 404: a web page, or anything else that such a file never begins with."""
-    if not candidate.magic or beginning.startswith(candidate.magic):
+    if not candidate.magic:
         return
     if beginning.lstrip().startswith(b"<"):
         raise Failed(candidate.attempt("page", _("a web page instead of the file")))
-    raise Failed(candidate.attempt("content", _("something else instead of the file")))
+    if not beginning.startswith(candidate.magic):
+        raise Failed(candidate.attempt("content", _("something else instead of the file")))
 
 
 def _check_content(wanted: Wanted, candidate: Candidate, path: Path) -> None:

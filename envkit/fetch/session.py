@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from envkit.channels import shown
-from envkit.fetch.client import auth_for, make_client
+from envkit.fetch.access import Access
+from envkit.fetch.client import make_client
+from envkit.fetch.credentials import auth_for
 from envkit.fetch.failures import Attempt, host_of, offline
 from envkit.fetch.ledger import Ledger
-from envkit.fetch.trust import Trust, Untrusted
+from envkit.fetch.trust import Trust, Untrusted, is_upstream
 from envkit.messages import _
+from envkit.progress import Observer
 
 if TYPE_CHECKING:
     import httpx
 
+    from envkit.fetch.measured import Ranking
+
 __all__ = ["Patience", "Session", "Stopped"]
+
+_TIMES_TOLD = 10
+"""Lines about one host's failures, after which the rest is only counted in the last line."""
+
+_SUSPECT_AFTER = 2
+"""Files refused by a host after which it is asked last: it refuses this client, not this file."""
 
 DEAD_AFTER = 2
 DEAD_AFTER_LIFE = 6
@@ -36,15 +48,16 @@ class Patience:
     There is no limit on the time of a whole download: `stall` is the time without a single byte.
     `connect` is for a host not heard of yet: two tries at every host, all hosts at once after the first
     failure, stay within ten seconds. `reconnect` is for one that has answered before. `per_host` is the
-    number of connections, kind to campus mirrors. `rounds` counts the passes over all hosts without any
-    progress, `pause` is the time before the second of them, `longest_wait` the longest Retry-After that
-    is waited for.
+    number of connections, kind to campus mirrors; upstream, behind its CDN, takes `per_upstream`.
+    `rounds` counts the passes over all hosts without any progress, `pause` is the time before the second of
+    them, `longest_wait` the longest Retry-After that is waited for.
     """
 
     connect: float = 3.0
     reconnect: float = 10.0
     stall: float = 30.0
     per_host: int = 3
+    per_upstream: int = 6
     rounds: int = 3
     pause: float = 0.5
     longest_wait: float = 10.0
@@ -57,6 +70,9 @@ class _Host:
     slots: threading.BoundedSemaphore
     answered: bool = False
     suspect: bool = False
+    refused: int = 0
+    rests_until: float = 0.0
+    told: int = 0
     failures: list[Attempt] = field(default_factory=list)
 
     @property
@@ -67,13 +83,22 @@ class _Host:
 class Session:
     """The connections of one run, shared by its threads. Nothing is opened before the first request.
 
-    With `offline` nothing is opened at all: what would ask a host raises Offline.
+    With `offline` nothing is opened at all: what would ask a host raises Offline. `access` is what a
+    .condarc says of proxies and certificates, `ranking` the order of mirrors that nobody chose.
     """
 
     def __init__(
-        self, patience: Patience | None = None, *, trust: Trust | None = None, offline: bool = False
+        self,
+        patience: Patience | None = None,
+        *,
+        trust: Trust | None = None,
+        offline: bool = False,
+        access: Access | None = None,
+        ranking: Ranking | None = None,
     ) -> None:
         self.patience = patience or Patience()
+        self.access = access or Access()
+        self.ranking = ranking
         self.trust = trust or Trust()
         self.offline = offline
         self._hosts: dict[str, _Host] = {}
@@ -92,7 +117,7 @@ class Session:
             if self._client is None:
                 from envkit.fetch.connect import guard
 
-                self._client = make_client()
+                self._client = make_client(self.access)
                 guard(self._client, self.trust)
             return self._client
 
@@ -133,12 +158,43 @@ class Session:
         return self._host(url).answered
 
     def suspect(self, url: str) -> bool:
-        """Whether the host of `url` gave wrong bytes in this run: it is asked last from then on."""
+        """Whether the host of `url` gave wrong bytes or refused this run: it is asked last from then on."""
         return self._host(url).suspect
 
     def gave_wrong_bytes(self, url: str) -> None:
         """The host of `url` gave a file that is not the right one."""
         self._host(url).suspect = True
+
+    def refused(self, url: str) -> None:
+        """The host of `url` refused a file, and may be refusing this client altogether."""
+        host = self._host(url)
+        host.refused += 1
+        host.suspect = host.suspect or host.refused >= _SUSPECT_AFTER
+
+    def rest(self, url: str, seconds: float) -> None:
+        """The host of `url` asked not to be asked again for so long."""
+        self._host(url).rests_until = time.monotonic() + seconds
+
+    def resting(self, url: str) -> float:
+        """For how many more seconds the host of `url` asked to be left alone."""
+        return max(0.0, self._host(url).rests_until - time.monotonic())
+
+    def last_resort(self, url: str) -> bool:
+        """Whether the host of `url` is asked after all others: it gave wrong bytes, refused, or rests."""
+        return self.suspect(url) or self.resting(url) > 0
+
+    def tell(self, url: str, text: str, observer: Observer) -> None:
+        """Tell one failure of the host of `url`; of a host that fails at everything, a few of them."""
+        host = self._host(url)
+        with self._lock:
+            host.told += 1
+            told = host.told
+        if told <= _TIMES_TOLD:
+            observer.note(text)
+        elif told == _TIMES_TOLD + 1:
+            observer.note(
+                _("{host}: more failures there; the last line counts them").format(host=host_of(url))
+            )
 
     def timeout(self, url: str) -> httpx.Timeout:
         """How long one request may wait."""
@@ -201,7 +257,9 @@ class Session:
         name = host_of(url)
         with self._lock:
             if name not in self._hosts:
-                self._hosts[name] = _Host(slots=threading.BoundedSemaphore(self.patience.per_host))
+                patience = self.patience
+                slots = patience.per_upstream if is_upstream(url) else patience.per_host
+                self._hosts[name] = _Host(slots=threading.BoundedSemaphore(slots))
             return self._hosts[name]
 
 

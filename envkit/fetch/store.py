@@ -86,16 +86,17 @@ class Store:
         fresh = self._unpacking / name
         with writing(self.folder):
             _remove(fresh)
-            try:
+        try:
+            with writing(self.folder):  # a full disk is measured before what was unpacked is cleared away
                 if unpack(archive, fresh) != sha256:
                     raise Rejected(_("wrong sha256"))
                 self.evict(name)
                 fresh.rename(self.folder / name)
                 write_atomically(self._rattlers(name), _REVISION + bytes.fromhex(sha256))
-            finally:
-                _remove(fresh)
-        seal = {"files": _fingerprint(self.folder / name), "schema": _SCHEMA, "sha256": sha256}
-        write_atomically(self._seals / f"{name}.json", json.dumps(seal, sort_keys=True) + "\n")
+                seal = {"files": _fingerprint(self.folder / name), "schema": _SCHEMA, "sha256": sha256}
+                write_atomically(self._seals / f"{name}.json", json.dumps(seal, sort_keys=True) + "\n")
+        finally:
+            _remove(fresh)
 
     def evict(self, name: str) -> None:
         """Remove an entry; the caller holds its lock. Environments made from it keep their files."""
@@ -140,12 +141,12 @@ def _fingerprint(folder: Path) -> str:
 
 def _remove(folder: Path) -> None:
     """Remove whatever is there, though a package may have folders that their owner cannot write to."""
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
-    elif folder.is_dir():
+    if folder.is_dir() and not folder.is_symlink():
         try:
             shutil.rmtree(folder)
         except PermissionError:
             for path, _folders, _files in os.walk(folder):
                 Path(path).chmod(0o700)
             shutil.rmtree(folder)
+    elif os.path.lexists(folder):
+        folder.unlink()

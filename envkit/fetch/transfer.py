@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from envkit.channels import local_path
-from envkit.fetch.disk import writing
+from envkit.fetch.disk import disk_full, is_file, writing
 from envkit.fetch.failures import Attempt, failure, offline
 from envkit.fetch.request import Request, from_directory
 from envkit.fetch.session import Session, Stopped
@@ -49,6 +50,8 @@ def fetch(
         raise offline((wanted.name,))
     with writing(partial.parent):
         partial.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(partial) and not is_file(partial):
+            partial.unlink()  # opening a pipe or a device would never end
     return _Fetch(session, wanted, partial, observer, task, stop).run()
 
 
@@ -69,11 +72,13 @@ class _Fetch:
     pending: list[Candidate] = field(default_factory=list)
     left_out: set[str] = field(default_factory=set)
     attempts: list[Attempt] = field(default_factory=list)
+    needs: list[int] = field(default_factory=list)
+    untold: dict[str, Attempt] = field(default_factory=dict)
 
     def run(self) -> Served:
         patience = self.session.patience
         self.order = tuple(
-            sorted(self.wanted.candidates, key=lambda candidate: self.session.suspect(candidate.url))
+            sorted(self._arranged(), key=lambda candidate: self.session.last_resort(candidate.url))
         )
         if self.session.offline:
             self.order = tuple(one for one in self.order if local_path(one.url) is not None)
@@ -88,7 +93,17 @@ class _Fetch:
             idle = 0 if gained else idle + 1
             if self.pending and idle < patience.rounds:
                 self._pause(max(wait, patience.pause * idle))
+        if self.needs and all(attempt.kind == "room" for attempt in self.attempts):
+            raise disk_full(self.partial.parent, needed=min(self.needs))
         raise failure(self.wanted.name, self.attempts)
+
+    def _arranged(self) -> Sequence[Candidate]:
+        """The candidates, those of mirrors that nobody chose in the order of their speed here."""
+        candidates, ranking = self.wanted.candidates, self.session.ranking
+        if ranking is None or self.session.offline:
+            return candidates
+        order = ranking.arrange([one.host for one in candidates], self.session, self.observer)
+        return [candidates[place] for place in order]
 
     def _round(self) -> Served | tuple[int, float]:
         """Ask every candidate once; the file, or the bytes gained and the seconds to wait.
@@ -100,12 +115,18 @@ class _Fetch:
         for candidate in tuple(self.pending):
             if candidate.host in self.left_out or candidate not in self.pending:
                 continue
+            if left := self.session.resting(candidate.url):
+                wait = max(wait, self._leave_alone(candidate, left))
+                continue
             try:
                 return self._ask(candidate)
             except Failed as failed:
                 attempt = self._worded(failed.attempt)
                 gained += failed.gained
-            wait = max(wait, attempt.wait)
+                self.needs += [failed.needed] if failed.needed is not None else []
+            if attempt.wait:
+                self.session.rest(candidate.url, attempt.wait)
+                wait = max(wait, attempt.wait if attempt.wait <= self.session.patience.longest_wait else 0.0)
             news = self._settle(candidate, attempt)
             self.attempts += news
             for one in news:
@@ -113,10 +134,23 @@ class _Fetch:
                 self._tell(one, candidate)
         return gained, wait
 
+    def _leave_alone(self, candidate: Candidate, seconds: float) -> float:
+        """Honour what a host asked for: the seconds to wait for it, 0 where that is too long."""
+        self.left_out.add(candidate.host)
+        if seconds <= self.session.patience.longest_wait:
+            return seconds
+        self._drop({candidate.host})
+        if all(attempt.host != candidate.host for attempt in self.attempts):
+            detail = _("asked to be left alone for {seconds:.0f} s").format(seconds=seconds)
+            self.attempts.append(candidate.attempt("busy", detail))
+        return 0.0
+
     def _served(self, served: Served) -> None:
         local = local_path(served.candidate.url) is not None
         place = _("this machine's disk") if local else served.candidate.host
         self.session.ledger.served(place, served.received)
+        if (untold := self.untold.pop(served.candidate.host, None)) is not None:
+            self._say(untold, served.candidate.url.rpartition("/")[2])
 
     def _ask(self, candidate: Candidate) -> Served:
         if self.stop is not None and self.stop.is_set():
@@ -134,8 +168,7 @@ class _Fetch:
             task=self.task,
             stop=self.stop,
         )
-        with self.session.slot(candidate.url, self.stop):
-            return request.run()
+        return request.run()
 
     def _worded(self, attempt: Attempt) -> Attempt:
         if attempt.kind == "missing" and self.wanted.missing:
@@ -149,12 +182,14 @@ class _Fetch:
         """
         if attempt.kind in _WRONG_BYTES:
             self.session.gave_wrong_bytes(candidate.url)
+        if attempt.kind == "forbidden":
+            self.session.refused(candidate.url)
         if attempt.kind in _THIS_URL:
             self.pending.remove(candidate)
             return [attempt]
         self.left_out.add(candidate.host)
         if not attempt.connection:
-            if attempt.kind not in _FOR_NOW:
+            if attempt.kind not in _FOR_NOW or attempt.wait > self.session.patience.longest_wait:
                 self._drop({candidate.host})
             return [attempt]
         self.session.triage([other.url for other in self.pending])
@@ -168,23 +203,30 @@ class _Fetch:
         self.pending = [other for other in self.pending if other.host not in hosts]
 
     def _tell(self, attempt: Attempt, candidate: Candidate) -> None:
+        """One line a host: where it has the file in another form, that one's fate decides what is told."""
         following = [
             other
             for other in self.order[self.order.index(candidate) + 1 :]
             if other in self.pending and other.host not in self.left_out
         ]
-        if not self.pending or (following and following[0].host == attempt.host):
-            return  # the error itself will say it; or the same host has another form of the file
+        earlier = self.untold.pop(attempt.host, None)
+        if attempt.kind == "missing" and earlier is not None:
+            attempt = earlier  # that it lacks the other form too is no news beside a page or a cut file
+        if not self.pending:
+            return  # the error itself will say it
+        if following and following[0].host == attempt.host:
+            if attempt.kind != "missing":
+                self.untold[attempt.host] = attempt
+            return
         if attempt.connection and not self.session.first_time(f"unreachable {attempt.host}"):
             return
-        self.observer.note(
-            _("{host}: {file}: {reason}; trying {next}").format(
-                host=attempt.host,
-                file=self.wanted.name,
-                reason=attempt.detail,
-                next=(following or self.pending)[0].host,
-            )
+        self._say(attempt, (following or self.pending)[0].host)
+
+    def _say(self, attempt: Attempt, following: str) -> None:
+        text = _("{host}: {file}: {reason}; trying {next}").format(
+            host=attempt.host, file=self.wanted.name, reason=attempt.detail, next=following
         )
+        self.session.tell(attempt.url, text, self.observer)
 
     def _pause(self, seconds: float) -> None:
         if self.stop is None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from urllib.parse import SplitResult, urlsplit
 
-from envkit.channels import pypi_files, table
+from envkit.channels import hostname, pypi_files, table
 from envkit.messages import _
 
-__all__ = ["Trust", "Untrusted"]
+__all__ = ["Trust", "Untrusted", "is_upstream"]
 
 _PORTS = {"https": 443, "http": 80}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -100,6 +100,18 @@ def _known() -> frozenset[str]:
     if (files := pypi_files()) is not None:
         known.add(urlsplit(files).hostname or "")
     return frozenset(known)
+
+
+def is_upstream(url: str) -> bool:
+    """Whether the host of `url` is where channels and packages come from, and no mirror."""
+    return (hostname(url) or "") in _upstream()
+
+
+@cache
+def _upstream() -> frozenset[str]:
+    facts = table()
+    bases = (facts.cloud, facts.pkgs, facts.pytorch, pypi_files() or "")
+    return frozenset(name for base in bases if (name := hostname(base)))
 
 
 def _spelling(word: str) -> str:

@@ -16,6 +16,11 @@ from envkit.messages import _
 
 __all__ = ["entries", "unpack"]
 
+_OF_THE_DISK = frozenset(
+    (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+)
+"""Errors that are this machine's and never an archive's."""
+
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
@@ -34,7 +39,7 @@ def unpack(archive: Path, into: Path) -> str:
         sha256, _md5 = extract(archive, into)
     except Exception as problem:  # rattler raises OSError without errno, ValueError and its own types
         number = _OS_ERROR.search(str(problem))
-        if number and int(number.group(1)) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if number and int(number.group(1)) in _OF_THE_DISK:
             code = int(number.group(1))
             raise OSError(code, os.strerror(code), str(into)) from None
         raise Rejected(_("damaged: {reason}").format(reason=problem)) from None

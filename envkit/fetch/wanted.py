@@ -34,14 +34,16 @@ class Wanted:
     """One file; `name` is for messages.
 
     `sha256` (hex) is the only thing that is trusted; a file that has one is resumed across hosts and
-    runs. `size` is in bytes. `accept` looks at what arrived and raises Rejected. `missing`
-    says in words what it means that a host does not have the file.
+    runs. `size` is in bytes; where it is not known, more than `largest` is not accepted. `accept` looks at
+    what arrived and raises Rejected. `missing` says in words what it means that a host does not have the
+    file.
     """
 
     name: str
     candidates: tuple[Candidate, ...]
     sha256: str | None = None
     size: int | None = None
+    largest: int = 64 << 30
     accept: Callable[[Path, Candidate], None] | None = None
     missing: str = ""
 
@@ -64,9 +66,10 @@ class Rejected(Exception):
 
 
 class Failed(Exception):
-    """One attempt failed, after `gained` bytes that are kept."""
+    """One attempt failed, after `gained` bytes that are kept; for `needed` bytes there is no room."""
 
-    def __init__(self, attempt: Attempt, *, gained: int = 0) -> None:
+    def __init__(self, attempt: Attempt, *, gained: int = 0, needed: int | None = None) -> None:
         super().__init__(attempt.detail)
         self.attempt = attempt
         self.gained = gained
+        self.needed = needed

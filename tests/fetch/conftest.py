@@ -38,6 +38,7 @@ def serve() -> Iterator[Callable[..., Server]]:
         started.append(server)
         return server
 
+    start.started = started  # type: ignore[attr-defined]
     yield start
     for server in started:
         server.close()

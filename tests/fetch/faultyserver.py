@@ -16,7 +16,8 @@ class Fault:
     """How a server answers for one path instead of giving the file.
 
     `cut` sends that many bytes of the announced length, then closes; `hang` sends that many and falls
-    silent; `flip` gives the right number of wrong bytes. `times` faults, then health.
+    silent; `flip` gives the right number of wrong bytes. `announce` is the length that is said instead of
+    the true one, "" for none: then the connection's end is the body's. `times` faults, then health.
     """
 
     status: int = 200
@@ -25,6 +26,7 @@ class Fault:
     cut: int | None = None
     hang: int | None = None
     flip: bool = False
+    announce: str | None = None
     no_range: bool = False
     times: int = 10**6
 
@@ -141,8 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, content: bytes, headers: Mapping[str, str], body: bool, fault: Fault | None = None
     ) -> None:
         self.send_response(status)
-        if status != 304:
-            self.send_header("Content-Length", str(len(content)))
+        length = str(len(content)) if fault is None or fault.announce is None else fault.announce
+        if length == "":
+            self.close_connection = True
+        elif status != 304:
+            self.send_header("Content-Length", length)
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()

@@ -1,20 +1,25 @@
-"""Every fault a mirror was seen to have, once and twice before a healthy mirror: always installed.
+"""What is asked of whom after a fault, and what is said when nobody has the file.
 
-Rows of ../shared/cases/10 (faults.yaml), with its right answers.
+test_fetch_matrix.py has every fault before a healthy mirror.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from faultyserver import Fault, Server
 from tinychannel import TinyPackage, channel_files
-from watching import Notes, impatient
+from watching import IMPATIENT, Notes, impatient
 
+from envkit.errors import Error
 from envkit.fetch import FetchError, NoSubdir, Unreachable, archives, package_cache, repodata
 
 CONTENT = random.Random(10).randbytes(1 << 17)
@@ -22,29 +27,6 @@ FOO = TinyPackage(noarch="generic", files={"share/foo.bin": CONTENT})
 BZ2 = TinyPackage("bar", ending=".tar.bz2")
 HEALTHY = channel_files(FOO, BZ2)
 PAGE = b"\n <!DOCTYPE html><html><body>Not found</body></html>" + b" " * 200
-
-PACKAGE_FAULTS = {
-    "404": (Fault(status=404), "HTTP 404"),
-    "410": (Fault(status=410), "HTTP 410"),
-    "403": (Fault(status=403, body=b"<p>Page ID: <b>9f3c-77</b></p>"), "page ID 9f3c-77"),
-    "401": (Fault(status=401), "HTTP 401"),
-    "429": (Fault(status=429, headers={"Retry-After": "3600"}), "HTTP 429"),
-    "500": (Fault(status=500), "HTTP 500"),
-    "503": (Fault(status=503), "HTTP 503"),
-    "418": (Fault(status=418), "HTTP 418"),
-    "page with status 200": (Fault(body=PAGE), "a web page"),
-    "another file": (Fault(body=b"\0" * 500), "something else"),
-    "an empty file": (Fault(body=b"x"), "something else"),
-    "flipped byte": (Fault(flip=True), "wrong sha256"),
-    "cut": (Fault(cut=1000), "the connection broke"),
-    "cut before the first byte": (Fault(cut=0), "the connection broke"),
-    "stall": (Fault(hang=1000), "no byte came"),
-    "redirect in a circle": (
-        Fault(status=302, headers={"Location": "/conda-forge/noarch/foo-1.0-0.conda"}),
-        "redirected too often",
-    ),
-    "redirect to nowhere": (Fault(status=302, headers={"Location": "gopher://x/y"}), "no web address"),
-}
 
 
 def get(servers: list[Server | str], cache: Path, notes: Notes) -> None:
@@ -57,53 +39,6 @@ def installed(cache: Path) -> bool:
     return (folder / "share/foo.bin").read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("name", PACKAGE_FAULTS)
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_package_comes_from_the_next_mirror(
-    name: str, count: int, serve: Callable[..., Server], tmp_path: Path, notes: Notes
-) -> None:
-    fault, reason = PACKAGE_FAULTS[name]
-    faulty = [serve(HEALTHY) for _server in range(count)]
-    for server in faulty:
-        server.faults[f"conda-forge/noarch/{FOO.file}"] = fault
-    healthy = serve(HEALTHY)
-    get([*faulty, healthy], tmp_path, notes)
-    assert installed(tmp_path)
-    for server in faulty:
-        assert len(notes.about(server.host, FOO.file, reason)) == 1, notes.lines
-        # one request to a faulty mirror, but for the hops of the redirect
-        assert name == "redirect in a circle" or len(server.asked(FOO.file)) == 1
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_mirror_that_is_down_is_told_once_and_left_out(
-    count: int, dead_url: str, serve: Callable[..., Server], tmp_path: Path, notes: Notes
-) -> None:
-    healthy = serve(HEALTHY)
-    dead = [dead_url, dead_url.replace("127.0.0.1", "127.0.0.2")][:count]
-    archives(
-        [FOO.locked(), BZ2.locked()], routes=impatient(*dead, healthy.url), cache=tmp_path, observer=notes
-    )
-    assert installed(tmp_path)
-    for url in dead:
-        assert len(notes.about(url.removeprefix("http://"), "connection refused")) == 1
-
-
-def test_a_host_name_that_cannot_be_resolved(
-    serve: Callable[..., Server], tmp_path: Path, notes: Notes
-) -> None:
-    get(["http://no-such-host.invalid", serve(HEALTHY)], tmp_path, notes)
-    assert installed(tmp_path)
-    assert notes.about("no-such-host.invalid", FOO.file)
-
-
-def test_a_server_that_speaks_no_tls(serve: Callable[..., Server], tmp_path: Path, notes: Notes) -> None:
-    plain = serve(HEALTHY)
-    get([plain.url.replace("http:", "https:"), serve(HEALTHY)], tmp_path, notes)
-    assert installed(tmp_path)
-    assert notes.about(plain.host, "TLS failed")
-
-
 def test_a_missing_tar_bz2_comes_from_the_next_mirror(
     serve: Callable[..., Server], tmp_path: Path, notes: Notes
 ) -> None:
@@ -114,38 +49,6 @@ def test_a_missing_tar_bz2_comes_from_the_next_mirror(
     )
     assert (package_cache(tmp_path) / BZ2.stem / "share/bar.txt").exists()
     assert notes.about(lacking.host, BZ2.file, "404")
-
-
-INDEX_FAULTS = {
-    "404": Fault(status=404),
-    "403": Fault(status=403),
-    "429": Fault(status=429),
-    "500": Fault(status=500),
-    "page with status 200": Fault(body=PAGE),
-    "JSON that is no index": Fault(body=b'{"error": "not found", "padding": "' + b"x" * 99 + b'"}'),
-    "cut": Fault(cut=40),
-    "stall": Fault(hang=40),
-}
-
-
-@pytest.mark.parametrize(("count", "subdir"), [(1, "linux-64"), (1, "noarch"), (2, "linux-64")])
-@pytest.mark.parametrize("name", INDEX_FAULTS)
-def test_an_index_comes_from_the_next_mirror(
-    name: str, count: int, subdir: str, serve: Callable[..., Server], tmp_path: Path, notes: Notes
-) -> None:
-    faulty = [serve(HEALTHY) for _server in range(count)]
-    for server in faulty:
-        for ending in ("", ".zst"):
-            server.faults[f"conda-forge/{subdir}/repodata.json{ending}"] = INDEX_FAULTS[name]
-    healthy = serve(HEALTHY)
-    urls = [server.url for server in (*faulty, healthy)]
-    path = repodata("conda-forge", subdir, routes=impatient(*urls), cache=tmp_path, observer=notes)
-    assert path.read_bytes() == HEALTHY[f"conda-forge/{subdir}/repodata.json"]
-    for server in faulty:
-        told = notes.about(server.host, f"conda-forge/{subdir}/repodata.json")
-        assert len(told) == 1, notes.lines
-        if name == "404":
-            assert f"the channel has no subdir '{subdir}' there" in told[0]
 
 
 @pytest.mark.parametrize(
@@ -255,3 +158,104 @@ def test_nothing_reachable_is_known_soon_and_says_what_to_do(
     assert dead_url.removeprefix("http://") in failed.value.message
     assert "HTTPS_PROXY" in failed.value.hint
     assert json.dumps(notes.lines).count("connection refused") <= 2
+
+
+def test_a_host_that_asks_for_a_short_rest_gets_it(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    busy = serve(HEALTHY)
+    busy.faults[f"conda-forge/noarch/{FOO.file}"] = Fault(status=503, headers={"Retry-After": "1"}, times=1)
+    begun = time.monotonic()
+    patience = replace(IMPATIENT, longest_wait=5.0)
+    chosen = impatient(busy.url, patience=patience)
+    archives([FOO.locked(), BZ2.locked()], routes=chosen, cache=tmp_path, observer=notes)
+    assert time.monotonic() - begun >= 1.0
+    assert installed(tmp_path)
+    assert len(busy.asked(FOO.file)) == 2
+
+
+def test_a_host_that_asks_for_a_long_rest_is_left_alone_by_every_file(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    busy, healthy = serve(HEALTHY), serve(HEALTHY)
+    busy.everywhere = Fault(status=429, headers={"Retry-After": "3600"})
+    chosen = impatient(busy.url, healthy.url)
+    for package in (FOO, BZ2):
+        archives([package.locked()], routes=chosen, cache=tmp_path, observer=notes)
+    assert len(busy.log) == 1
+    alone = impatient(busy.url)
+    for package in (FOO, BZ2):
+        with pytest.raises(FetchError, match=r"wait 3600 s|left alone for 3600 s"):
+            archives([package.locked()], routes=alone, cache=tmp_path / "other")
+    assert len(busy.log) == 2
+
+
+def test_a_mirror_that_refuses_this_client_is_asked_last(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    """TUNA answers 403 to whole networks at times: not one request for each of 200 packages."""
+    packages = [TinyPackage(f"p{number}", noarch="generic") for number in range(30)]
+    files = channel_files(*packages)
+    refusing, healthy = serve(files), serve(files)
+    refusing.everywhere = Fault(status=403)
+    chosen = impatient(refusing.url, healthy.url)
+    archives([package.locked() for package in packages], routes=chosen, cache=tmp_path, observer=notes)
+    assert len(refusing.log) <= 10  # those that were on their way in other threads
+    assert len(healthy.log) == 30
+
+
+def test_a_mirror_that_fails_at_everything_does_not_fill_the_screen(
+    serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    packages = [TinyPackage(f"p{number}", noarch="generic") for number in range(40)]
+    empty, healthy = serve(), serve(channel_files(*packages))
+    chosen = impatient(empty.url, healthy.url)
+    archives([package.locked() for package in packages], routes=chosen, cache=tmp_path, observer=notes)
+    assert len(notes.about(empty.host, "404")) == 10
+    assert len(notes.about(empty.host, "the last line counts them")) == 1
+    assert notes.lines[-1].startswith(f"packages fetched: 40 from {healthy.host} (")
+    assert f"failed: 40 at {empty.host} (HTTP 404 Not Found)" in notes.lines[-1]
+    assert len(notes.lines) == 12
+
+
+def test_a_liar_about_the_size_is_told_from_a_full_disk(serve: Callable[..., Server], tmp_path: Path) -> None:
+    liar = serve(HEALTHY)
+    liar.everywhere = Fault(announce="1" + "0" * 15)
+    with pytest.raises(Error) as full:
+        get([liar], tmp_path, Notes())
+    assert "1000000000 MB needed" in full.value.message
+    assert " MB free" in full.value.message
+    with pytest.raises(FetchError) as failed:
+        get([liar, serve()], tmp_path, Notes())
+    assert f"{liar.host}: announces 1000000000 MB" in failed.value.message
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "link"])
+def test_a_pipe_or_a_device_in_the_cache_does_not_hang(
+    make: Callable[[Path], object], serve: Callable[..., Server], tmp_path: Path, notes: Notes
+) -> None:
+    server = serve(HEALTHY)
+    chosen = impatient(server.url)
+    repodata("conda-forge", "noarch", routes=chosen, cache=tmp_path)
+    archives([BZ2.locked()], routes=chosen, cache=tmp_path)
+    odd = [
+        tmp_path / "downloads" / f"{FOO.sha256}.partial",
+        tmp_path / "downloads" / f"{FOO.sha256}.conda",
+        package_cache(tmp_path) / ".envkit/seals" / f"{BZ2.stem}.json",
+        package_cache(tmp_path) / ".envkit/unpacking" / FOO.stem,
+        *(tmp_path / "repodata").glob("*"),
+    ]
+    for path in odd:
+        path.unlink(missing_ok=True)
+        make(path)
+    done = threading.Thread(
+        target=lambda: (
+            archives([FOO.locked(), BZ2.locked()], routes=chosen, cache=tmp_path, observer=notes),
+            repodata("conda-forge", "noarch", routes=chosen, cache=tmp_path, observer=notes),
+        ),
+        daemon=True,
+    )
+    done.start()
+    done.join(30)
+    assert not done.is_alive()
+    assert installed(tmp_path)

@@ -229,7 +229,7 @@ def test_the_proxy_of_the_environment_is_used(
 def test_a_proxy_setting_that_is_none_is_named(
     serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "gopher://proxy:70")
+    monkeypatch.setenv("HTTP_PROXY", "gopher://proxy:70")
     with pytest.raises(InputError, match="proxy"):
         archives([FOO.locked()], routes=impatient(serve(HEALTHY).url), cache=tmp_path)
 

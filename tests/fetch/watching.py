@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -39,6 +40,15 @@ class Notes(Observer):
 IMPATIENT = Patience(connect=0.5, stall=0.6, rounds=2, pause=0.02, longest_wait=0.2)
 
 
+def resolve(host: str) -> tuple[str, ...]:
+    """No test asks a resolver: addresses stand for themselves, `*.inside.example` is this machine."""
+    if host[0].isdigit() or ":" in host:
+        return (host,)
+    if host == "localhost" or host.endswith("inside.example"):
+        return ("127.0.0.1",)
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
 def impatient(
     *urls: str,
     only: bool = True,
@@ -51,5 +61,5 @@ def impatient(
     `trusted` are further hosts that may be asked, for URLs that name their own.
     """
     made = make_routes(",".join(urls), only=only)
-    trust = Trust(hosts=frozenset({*urls, *trusted}))
+    trust = Trust(hosts=frozenset({*urls, *trusted}), resolve=resolve)
     return replace(made, session=Session(patience, trust=trust, offline=offline))
