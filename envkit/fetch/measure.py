@@ -29,6 +29,9 @@ _SAMPLE = 1 << 18
 _USUAL = 8 << 20
 """Bytes that are asked for, and bytes for which mirrors are compared: about a large package."""
 
+_LEAST, _SHORTEST = 1 << 15, 0.02
+"""Bytes and seconds below which a transfer says nothing of the speed."""
+
 _CHANNEL = "conda-forge"
 _MOST_REDIRECTS = 3
 _BEGINNINGS = {".zst": (b"\x28\xb5\x2f\xfd",), ".json": (b"{",)}
@@ -51,8 +54,8 @@ class Measurement:
     """What came of it.
 
     `latency` is in seconds from the question to the first byte, connection included; None without an
-    answer, and `problem` then says why. `speed` is in bytes a second over the sample. `changed` is
-    when the file was last changed there, where the host says so, and `at` when it was asked; both in
+    answer, and `problem` then says why. `speed` is in bytes a second over the sample, None where that was
+    too short to tell. `changed` is when the file was last changed there, where the host says so, and `at` when it was asked; both in
     seconds since the epoch.
     """
 
@@ -135,7 +138,8 @@ class _Trial:
             self._problem = str(problem)
 
     def result(self) -> Measurement:
-        speed = self._received / self._took if self._took > 0 and self._received else None
+        told = self._received >= _LEAST and self._took >= _SHORTEST
+        speed = self._received / self._took if told else None
         problem = self._problem or ("" if self._received else _("no answer in time"))
         return Measurement(
             id=self._target.id,

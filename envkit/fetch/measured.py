@@ -165,6 +165,8 @@ class Ranking:
 
 def told(one: Measurement) -> str:
     """A measurement in a few words."""
-    if not one.answered or one.speed is None:
+    if one.latency is None or not one.answered:
         return _("{host} does not answer").format(host=one.host)
+    if one.speed is None:
+        return _("{host} {latency:.0f} ms").format(host=one.host, latency=one.latency * 1000)
     return _("{host} {speed:.1f} MB/s").format(host=one.host, speed=one.speed / 1e6)

@@ -130,12 +130,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         asked = self.headers.get("Range", "")
         if asked and not (fault is not None and fault.no_range):
-            start = int(asked.removeprefix("bytes=").rstrip("-"))
+            first, _dash, last = asked.removeprefix("bytes=").partition("-")
+            start, end = int(first), min(len(content), int(last) + 1 if last else len(content))
             if start >= len(content):
                 self._send(416, b"", {}, body)
                 return
-            headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
-            self._send(206, content[start:], headers, body, fault)
+            headers = {"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"}
+            self._send(206, content[start:end], {**headers, **(fault.headers if fault else {})}, body, fault)
             return
         self._send(200, content, {"ETag": tag, **(fault.headers if fault else {})}, body, fault)
 
