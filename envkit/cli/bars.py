@@ -6,25 +6,23 @@ import threading
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
+from envkit.cli.pace import Pace
 from envkit.cli.streams import legible
-from envkit.cli.view import how_far
 from envkit.progress import Observer
 
 __all__ = ["Bars"]
 
 
-class _Amount(ProgressColumn):
-    """How far a task is, in its own unit, with the speed where that is bytes."""
+class _Pace(ProgressColumn):
+    """How far a task is, in its own unit, how fast it goes and how long it will take."""
+
+    max_refresh = 0.5  # numbers that change ten times a second cannot be read
 
     def render(self, task: Task) -> Text:
-        unit = str(task.fields["unit"])
-        text = how_far(int(task.completed), int(task.total) if task.total else None, unit)
-        if unit == "B" and task.speed:
-            text += f", {task.speed / 1e6:.1f} MB/s"
-        return Text(text)
+        return Text(str(task.fields["pace"]))
 
 
 class Bars(Observer):
@@ -34,30 +32,32 @@ class Bars(Observer):
         self._progress = Progress(
             TextColumn("  {task.description}"),
             BarColumn(bar_width=24),
-            _Amount(),
-            TimeRemainingColumn(),
+            _Pace(),
             console=Console(file=stream, highlight=False, markup=False),
             transient=True,
         )
         self._lock = threading.Lock()
-        self._tasks: dict[str, TaskID] = {}
+        self._tasks: dict[str, tuple[TaskID, Pace]] = {}
 
     def start(self, task: str, total: int | None = None, unit: str = "B") -> None:
         with self._lock:
             if not self._tasks:
                 self._progress.start()
-            self._tasks[task] = self._progress.add_task(task, total=total, unit=unit)
+            pace = Pace(total=total, unit=unit)
+            self._tasks[task] = (self._progress.add_task(task, total=total, pace=pace), pace)
 
     def advance(self, task: str, amount: int = 1) -> None:
         with self._lock:
             if task in self._tasks:
-                self._progress.advance(self._tasks[task], amount)
+                bar, pace = self._tasks[task]
+                pace.advance(amount)
+                self._progress.advance(bar, amount)
 
     def finish(self, task: str) -> None:
         with self._lock:
             known = self._tasks.pop(task, None)
             if known is not None:
-                self._progress.remove_task(known)
+                self._progress.remove_task(known[0])
             if not self._tasks:
                 self._progress.stop()
 

@@ -21,7 +21,7 @@ import click
 from envkit import __version__, messages, paths
 from envkit.cli import streams
 from envkit.cli.invocation import ourselves
-from envkit.cli.view import view
+from envkit.cli.view import PROGRESS, Mode, view
 from envkit.errors import Error, ExitCode, Findings, InputError
 from envkit.messages import _
 from envkit.progress import Observer
@@ -64,6 +64,14 @@ class Session:
     verbose: int
     color: bool
     observer: Observer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What must be known of a call before its arguments are parsed: failures are told the same way."""
+
+    json: bool
+    events: bool
 
 
 class Interrupted(KeyboardInterrupt):
@@ -109,14 +117,16 @@ def envkit() -> None:
 def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click.Command]:
     """Make a click command of a function `(session, **options) -> Outcome`.
 
-    Adds the options every verb has: --json, -q, -v, --lang.
+    Adds the options every verb has: --json, -q, -v, --progress, --lang.
     """
 
     def decorate(function: Callable[..., Outcome]) -> click.Command:
         @functools.wraps(function)
-        def call(json: bool, quiet: bool, verbose: int, lang: str | None, **options: Any) -> Outcome:
+        def call(
+            json: bool, quiet: bool, verbose: int, progress: Mode, lang: str | None, **options: Any
+        ) -> Outcome:
             messages.use(lang)
-            with view(quiet=quiet) as observer:
+            with view("none" if quiet else progress) as observer:
                 session = Session(
                     json=json,
                     verbose=-1 if quiet else verbose,
@@ -128,6 +138,13 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
         decorated: Callable[..., Any] = call
         for option in (
             click.option("--lang", type=click.Choice(messages.LANGUAGES), help="Language of the messages."),
+            click.option(
+                "--progress",
+                type=click.Choice(PROGRESS),
+                default="auto",
+                envvar="ENVKIT_PROGRESS",
+                help="On stderr: bars on a terminal and lines elsewhere (auto), lines, JSON lines, nothing.",
+            ),
             click.option("-v", "--verbose", count=True, help="Say more; twice for everything."),
             click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
             click.option("--json", is_flag=True, help="Print one JSON object, failures included."),
@@ -144,8 +161,11 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line; everything it has to say is printed when this returns its exit code."""
-    messages.use(_language_asked(arguments))
-    as_json = "--json" in _own(arguments)
+    messages.use(_value_asked(arguments, "--lang"))
+    asked = _Asked(
+        json="--json" in _own(arguments),
+        events=(_value_asked(arguments, "--progress") or os.environ.get("ENVKIT_PROGRESS")) == "json",
+    )
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     command = next((word for word in arguments if word in VERBS), "")
@@ -154,7 +174,7 @@ def execute(arguments: Sequence[str]) -> int:
         result = envkit.main(list(arguments) or ["--help"], prog_name="envkit", standalone_mode=False)
         outcome = result if isinstance(result, Outcome) else Outcome(code=int(result or 0))
         code = int(outcome.code)
-        if as_json and isinstance(result, Outcome):
+        if asked.json and isinstance(result, Outcome):
             _print_json(command, outcome.code, result=outcome.data)
         elif outcome.text:
             print(outcome.text)
@@ -165,14 +185,12 @@ def execute(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return code
     except (KeyboardInterrupt, click.Abort):
-        return _fail(
-            command, as_json, ExitCode.INTERRUPTED, _("interrupted"), _("run the same command again")
-        )
+        return _fail(command, asked, ExitCode.INTERRUPTED, _("interrupted"), _("run the same command again"))
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as problem:
         hint = _("`envkit {command} --help` shows how it is used").format(command=command).replace("  ", " ")
-        return _fail(command, as_json, ExitCode.USAGE, problem.format_message(), hint)
+        return _fail(command, asked, ExitCode.USAGE, problem.format_message(), hint)
     except Error as problem:
         where: dict[str, Any] = {}
         hint = problem.hint
@@ -182,11 +200,11 @@ def execute(arguments: Sequence[str]) -> int:
         if isinstance(problem, Findings) and problem.details:
             where["details"] = problem.details
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
-        return _fail(command, as_json, code, str(problem), hint, **where)
+        return _fail(command, asked, code, str(problem), hint, **where)
     except paths.NoHome:
         return _fail(
             command,
-            as_json,
+            asked,
             ExitCode.USAGE,
             _("the home folder that ENVKIT_HOME, ENVKIT_CACHE or HOME mean is not known"),
             _("set ENVKIT_HOME to a folder you may write to"),
@@ -195,9 +213,9 @@ def execute(arguments: Sequence[str]) -> int:
         # A full or failing disk can answer any write; it is the machine's fault and never a bug.
         text = f"{problem.strerror or problem}" + (f": {problem.filename}" if problem.filename else "")
         hint = _("free some space or choose a folder you may write to")
-        return _fail(command, as_json, ExitCode.ENVIRONMENT, text, hint)
+        return _fail(command, asked, ExitCode.ENVIRONMENT, text, hint)
     except Exception as problem:
-        return _bug(command, as_json, problem)
+        return _bug(command, asked, problem)
 
 
 def _own(arguments: Sequence[str]) -> Sequence[str]:
@@ -206,17 +224,18 @@ def _own(arguments: Sequence[str]) -> Sequence[str]:
     if "--" in own:
         own = own[: own.index("--")]
     for position in range(1, len(own) if own[:1] == ["run"] else 0):
-        if not own[position].startswith("-") and own[position - 1] != "--lang":
+        if not own[position].startswith("-") and own[position - 1] not in ("--lang", "--progress"):
             return own[: position + 1]
     return own
 
 
-def _language_asked(arguments: Sequence[str]) -> str | None:
+def _value_asked(arguments: Sequence[str], option: str) -> str | None:
+    """What an option that every verb has was given, before any of it is parsed."""
     own = list(_own(arguments))
     for position, word in enumerate(own):
-        if word.startswith("--lang="):
+        if word.startswith(f"{option}="):
             return word.partition("=")[2]
-        if word == "--lang" and position + 1 < len(own):
+        if word == option and position + 1 < len(own):
             return own[position + 1]
     return None
 
@@ -248,20 +267,25 @@ def _print_json(
     print(text)
 
 
-def _fail(command: str, as_json: bool, code: int, message: str, hint: str = "", **where: Any) -> int:
+def _fail(command: str, asked: _Asked, code: int, message: str, hint: str = "", **where: Any) -> int:
     # Hints name `envkit`, which stands in PATH for few: what they name must run as it is pasted.
     hint = hint.replace("`envkit ", f"`{ourselves()} ")
-    if as_json:
+    if asked.json:
         with suppress(OSError):  # a full disk; the code says enough
             _print_json(command, code, error={"message": message, "hint": hint, **where})
             sys.stdout.flush()
+    if asked.events:
+        from envkit.cli.jsonlines import tell
+
+        tell("error", text=message, hint=hint, exit=int(code))
+        return int(code)
     streams.say(_("error: {message}").format(message=message))
     if hint:
         streams.say(_("hint: {hint}").format(hint=hint))
     return int(code)
 
 
-def _bug(command: str, as_json: bool, problem: Exception) -> int:
+def _bug(command: str, asked: _Asked, problem: Exception) -> int:
     """Our own mistake: one line for the user, the traceback in a file for whoever mends it."""
     text = "".join(traceback.format_exception(problem))
     try:
@@ -272,4 +296,4 @@ def _bug(command: str, as_json: bool, problem: Exception) -> int:
     except OSError:
         hint = text
     message = _("a bug in envkit: {kind}: {problem}").format(kind=type(problem).__name__, problem=problem)
-    return _fail(command, as_json, ExitCode.BUG, message, hint)
+    return _fail(command, asked, ExitCode.BUG, message, hint)

@@ -1,19 +1,24 @@
-"""Progress on stderr: bars on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+"""Progress on stderr: bars on a terminal, plain lines elsewhere, JSON lines or nothing where asked for."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Literal, TextIO
 
+from envkit.cli.pace import Pace
 from envkit.cli.streams import say
 from envkit.progress import SILENT, Observer
 
-__all__ = ["Lines", "how_far", "terminal_columns", "view"]
+__all__ = ["PROGRESS", "Lines", "Mode", "terminal_columns", "view"]
+
+Mode = Literal["auto", "plain", "json", "none"]
+PROGRESS: tuple[Mode, ...] = ("auto", "plain", "json", "none")
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -24,12 +29,21 @@ def terminal_columns() -> int | None:
 
 
 @contextmanager
-def view(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Observer]:
-    """The observer that suits the stream (stderr unless given); the terminal is left as it was."""
+def view(mode: Mode = "auto", *, stream: TextIO | None = None) -> Iterator[Observer]:
+    """The observer that was asked for, or suits the stream (stderr unless given).
+
+    The terminal is left as it was.
+    """
     stream = stream or sys.stderr
-    if quiet:
+    if mode == "none":
         yield SILENT
-    elif stream.isatty():
+    elif mode == "json":
+        from envkit.cli.jsonlines import JsonLines
+
+        yield JsonLines(stream)
+    elif mode == "plain" or not stream.isatty() or os.environ.get("TERM") in (None, "dumb", "unknown"):
+        yield Lines(stream)
+    else:
         # rich takes a tenth of a second to import, which a run without a terminal can save.
         from envkit.cli.bars import Bars
 
@@ -38,36 +52,31 @@ def view(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Obser
             yield bars
         finally:
             bars.close()
-    else:
-        yield Lines(stream)
 
 
 class Lines(Observer):
     """A line for each note; for a task that takes long, a line now and then with how far it is."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, seconds: float = _SECONDS_BETWEEN_LINES) -> None:
         self._stream = stream
+        self._seconds = seconds
         self._lock = threading.Lock()
-        self._tasks: dict[str, tuple[int | None, str]] = {}
-        self._done: dict[str, int] = {}
+        self._tasks: dict[str, Pace] = {}
         self._said: dict[str, float] = {}
 
     def start(self, task: str, total: int | None = None, unit: str = "B") -> None:
         with self._lock:
-            self._tasks[task] = (total, unit)
-            self._done[task] = 0
+            self._tasks[task] = Pace(total=total, unit=unit)
             self._said[task] = time.monotonic()
 
     def advance(self, task: str, amount: int = 1) -> None:
         with self._lock:
-            if task not in self._tasks:
+            if (pace := self._tasks.get(task)) is None:
                 return
-            self._done[task] += amount
-            if time.monotonic() - self._said[task] < _SECONDS_BETWEEN_LINES:
-                return
-            self._said[task] = time.monotonic()
-            total, unit = self._tasks[task]
-            self._say(f"  {task}: {how_far(self._done[task], total, unit)}")
+            pace.advance(amount)
+            if time.monotonic() - self._said[task] >= self._seconds:
+                self._said[task] = time.monotonic()
+                say(f"  {task}: {pace}", self._stream)
 
     def finish(self, task: str) -> None:
         with self._lock:
@@ -75,15 +84,4 @@ class Lines(Observer):
 
     def note(self, text: str) -> None:
         with self._lock:
-            self._say(text)
-
-    def _say(self, text: str) -> None:
-        say(text, self._stream)
-
-
-def how_far(done: int, total: int | None, unit: str) -> str:
-    """How far a task is, in its unit; "B" is shown in MB or GB."""
-    if unit != "B":
-        return f"{done} / {total} {unit}" if total else f"{done} {unit}"
-    scale, name = (1e6, "MB") if (total or done) < 1e9 else (1e9, "GB")
-    return f"{done / scale:.1f} / {total / scale:.1f} {name}" if total else f"{done / scale:.1f} {name}"
+            say(text, self._stream)
