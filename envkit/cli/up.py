@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envkit.cli.axes import request_options
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.cli.planned import planned
 from envkit.cli.speak import activation_line, provisioned_data
 from envkit.errors import ExitCode
 from envkit.report import to_text
@@ -14,6 +15,8 @@ from envkit.up.provision import up
 @verb("up")
 @request_options
 def command(session: Session, request: Request) -> Outcome:
+    if request.dry_run:
+        return planned(session, request)
     made = up(request, session.observer)
     report = made.report
     assert report is not None

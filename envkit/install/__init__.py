@@ -10,6 +10,7 @@ from envkit.install.current import is_current, names, read_environment
 from envkit.install.drift import Repaired, drift, repair
 from envkit.install.install import install, tidy
 from envkit.install.plan import Plan, plan, this_platform
+from envkit.install.preview import Preview, preview
 from envkit.install.remove import remove
 from envkit.install.run import run
 from envkit.install.target import check_name, check_place, fit_name, is_environment
@@ -18,6 +19,7 @@ from envkit.install.variables import environment_variables
 __all__ = [
     "SHELLS",
     "Plan",
+    "Preview",
     "Repaired",
     "activation",
     "check_name",
@@ -30,6 +32,7 @@ __all__ = [
     "is_environment",
     "names",
     "plan",
+    "preview",
     "read_environment",
     "remove",
     "repair",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envkit.errors import Error, InputError
+from envkit.host import read_host
 from envkit.install import conda, marker
 from envkit.install.busy import refuse_busy
 from envkit.install.commit import commit
@@ -15,11 +17,14 @@ from envkit.install.hold import hold
 from envkit.install.link import link
 from envkit.install.pip_section import install_wheels
 from envkit.install.plan import Plan, plan
+from envkit.install.preflight import preflight, refuse
 from envkit.install.space import cannot_write, full_disk, is_full
 from envkit.install.stage import Stage, left_behind, recover, staged
+from envkit.install.sync import added_by_user
 from envkit.install.target import check_name, check_target, normal
+from envkit.install.work import Work, measure
 from envkit.messages import _
-from envkit.model import Environment, Lock, Variant
+from envkit.model import Environment, Host, Lock, Status, Variant
 from envkit.progress import SILENT, Observer
 
 if TYPE_CHECKING:
@@ -39,6 +44,8 @@ def install(
     observer: Observer = SILENT,
     platform: str | None = None,
     force: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    host: Host | None = None,
 ) -> Environment:
     """Install the packages of `lock` for this machine at `prefix`, whole or not at all.
 
@@ -47,8 +54,10 @@ def install(
     work. If another process made the same environment while this one waited for it, that is the result,
     unless `force` asks for a new one all the same. A copy of the lock stays in the environment.
 
-    Raises InputError for a lock, name or prefix that cannot be; Error for what disk, network or running
-    processes did not allow.
+    What is known beforehand to fail (no room, a machine that cannot run the packages) fails before the
+    first byte is fetched: `sizes` are bytes of archives by sha256 where they are known, `host` is this
+    machine where it was looked at already. Raises InputError for a lock, name or prefix that cannot be;
+    Error for what disk, network, machine or running processes did not allow.
     """
     check_name(name)
     wanted = plan(lock, platform)
@@ -63,9 +72,17 @@ def install(
             return read_environment(str(prefix))  # the process that was waited for made it
         if replaces:
             refuse_busy(prefix)
-        _fetch(wanted, routes, cache, observer)
+            if not force:
+                _tell_added(prefix, wanted, observer)
+        work = measure(wanted, cache=cache, routes=routes, sizes=sizes)
+        report = preflight(work, lock, prefix, cache=cache, host=host or read_host())
+        refuse(report)
+        for check in report.checks:
+            if check.status is Status.WARN:
+                observer.note(check.summary)
+        files = _fetch(wanted, work, routes, cache, observer)
         with staged(prefix, observer) as stage:
-            _fill(stage, prefix, wanted, written, text, cache, observer)
+            _fill(stage, prefix, wanted, files, written, text, cache, observer)
             if replaces:
                 refuse_busy(prefix)
             try:
@@ -92,6 +109,18 @@ def tidy(prefix: Path, observer: Observer = SILENT) -> None:
             recover(prefix, observer)
 
 
+def _tell_added(prefix: Path, wanted: Plan, observer: Observer) -> None:
+    """Name what a user added by pip to the environment that is to be replaced: it goes with it."""
+    names = added_by_user(prefix, wanted)
+    if names:
+        observer.note(
+            _(
+                "in no lock, so gone with the old environment: {names} (added by pip; to keep them, add "
+                "them to the pip packages in environments/matrix.yaml and run `envkit lock`)"
+            ).format(names=", ".join(names))
+        )
+
+
 def _bytes(lock: Lock) -> bytes:
     try:
         return lock.path.read_bytes()
@@ -114,16 +143,21 @@ def _marker(text: bytes, lock: Lock, wanted: Plan, name: str, variant: Variant |
     )
 
 
-def _fetch(wanted: Plan, routes: Routes, cache: Path, observer: Observer) -> None:
-    from envkit.fetch import archives
+def _fetch(wanted: Plan, work: Work, routes: Routes, cache: Path, observer: Observer) -> Mapping[str, Path]:
+    """Have every package here; the files of the pip section by sha256."""
+    from envkit.fetch import archives, wheels
 
-    archives(wanted.conda, routes=routes, cache=cache, observer=observer)
+    parts = (*work.fetch, *work.unpack, *work.pip)
+    sizes = {part.package.sha256: part.bytes for part in parts if part.bytes is not None}
+    archives(wanted.conda, routes=routes, cache=cache, observer=observer, sizes=sizes)
+    return wheels(wanted.pip, routes=routes, cache=cache, observer=observer, sizes=sizes)
 
 
 def _fill(
     stage: Stage,
     final: Path,
     wanted: Plan,
+    files: Mapping[str, Path],
     written: marker.Marker,
     text: bytes,
     cache: Path,
@@ -135,7 +169,7 @@ def _fill(
     packages = package_cache(cache)
     link(wanted.conda, stage.prefix, final, platform=wanted.platform, cache=packages, observer=observer)
     try:
-        install_wheels(wanted.pip, stage.prefix, final, cache=cache, observer=observer)
+        install_wheels(wanted.pip, files, stage.prefix, final, cache=cache, observer=observer)
         records = stage.prefix / "conda-meta"
         readable = stage.prefix.stat().st_mode & 0o666
         for record in records.glob("*.json"):

@@ -7,15 +7,16 @@ import csv
 import ctypes
 import hashlib
 import io
+import json
 import os
 import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from envkit.errors import Error, InputError
+from envkit.errors import Error
 from envkit.messages import _
 from envkit.model import Package
 from envkit.progress import Observer
@@ -36,18 +37,25 @@ _DROPPED = (
     "PYTHONPATH",
 )
 _OPTIONS = (
-    "--no-deps", "--require-hashes", "--no-compile", "--no-user", "--no-input", "--no-warn-script-location",
-    "--disable-pip-version-check", "--progress-bar=off", "--root-user-action=ignore",
+    "--no-index", "--no-deps", "--require-hashes", "--no-compile", "--no-user", "--no-input",
+    "--no-warn-script-location", "--disable-pip-version-check", "--progress-bar=off",
+    "--root-user-action=ignore",
 )  # fmt: skip
 
 
 def install_wheels(
-    packages: Sequence[Package], stage: Path, final: Path, *, cache: Path, observer: Observer
+    packages: Sequence[Package],
+    files: Mapping[str, Path],
+    stage: Path,
+    final: Path,
+    *,
+    cache: Path,
+    observer: Observer,
 ) -> None:
-    """Install `packages` into the staged environment, from the lock's own URLs.
+    """Install `packages` into the staged environment, from `files` by sha256; pip opens no connection.
 
-    pip runs with the user's configuration (proxies, certificates) and keeps what it fetches under
-    `cache`. Raises Error with pip's own words.
+    One that comes as source is built with what the environment has. Each is recorded with its URL in the
+    lock, so that it is the same bytes wherever the file came from. Raises Error with pip's own words.
     """
     if not packages:
         return
@@ -55,9 +63,10 @@ def install_wheels(
     observer.start(task, len(packages), _("packages"))
     try:
         before = set(distributions(stage))
-        _run_pip(_requirements(packages), stage, cache)
+        _run_pip(packages, files, stage, cache)
+        origins = {files[package.sha256].as_uri(): package for package in packages}
         for distribution in sorted(set(distributions(stage)) - before):
-            _rewrite_shebangs(distribution, stage, final)
+            _settle(distribution, stage, final, origins)
         observer.advance(task, len(packages))
     finally:
         observer.finish(task)
@@ -77,20 +86,16 @@ def shebang(executable: str) -> str:
     return f"#!/bin/sh\n'''exec' \"{executable}\" \"$0\" \"$@\"\n' '''\n"
 
 
-def _requirements(packages: Iterable[Package]) -> str:
-    lines = []
-    for package in packages:
-        url = package.url.split("#", 1)[0]
-        if re.search(r"\s", url + package.name):
-            raise InputError(
-                _("the address of the pip package '{name}' has a blank in it").format(name=package.name),
-                _("make the lock again with `envkit lock`"),
-            )
-        lines.append(f"{package.name} @ {url} --hash=sha256:{package.sha256}\n")
-    return "".join(lines)
+def _requirements(packages: Iterable[Package], files: Mapping[str, Path]) -> str:
+    return "".join(
+        f"{package.name} @ {files[package.sha256].as_uri()} --hash=sha256:{package.sha256}\n"
+        for package in packages
+    )
 
 
-def _run_pip(requirements: str, stage: Path, cache: Path) -> None:
+def _run_pip(packages: Sequence[Package], files: Mapping[str, Path], stage: Path, cache: Path) -> None:
+    sources = [package.name for package in packages if files[package.sha256].suffix != ".whl"]
+    options = [*_OPTIONS, "--no-build-isolation"] if sources else _OPTIONS
     environ = {key: value for key, value in os.environ.items() if key not in _DROPPED}
     environ |= {
         "PATH": f"{stage / 'bin'}{os.pathsep}{environ.get('PATH', os.defpath)}",
@@ -99,9 +104,9 @@ def _run_pip(requirements: str, stage: Path, cache: Path) -> None:
         "PIP_CACHE_DIR": str(cache / "pip"),
     }
     with tempfile.NamedTemporaryFile("w", suffix=".txt", prefix="envkit-pip-", encoding="utf-8") as file:
-        file.write(requirements)
+        file.write(_requirements(packages, files))
         file.flush()
-        command = [str(stage / "bin" / "python"), "-m", "pip", "install", *_OPTIONS, "-r", file.name]
+        command = [str(stage / "bin" / "python"), "-m", "pip", "install", *options, "-r", file.name]
         done = subprocess.run(
             command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", check=False, preexec_fn=_dies_with_parent(),
@@ -113,7 +118,12 @@ def _run_pip(requirements: str, stage: Path, cache: Path) -> None:
             _("pip could not install the pip section of the lock: {reason}").format(
                 reason=" ".join(errors[:_SHOWN_LINES]) or done.returncode
             ),
-            _("check the address and the hash in the lock, then run the command again"),
+            _(
+                "{names} come as source and are built with what the environment has: add setuptools to it, "
+                "or choose releases with wheels"
+            ).format(names=", ".join(sources))
+            if sources
+            else _("run the command again; if that does not help, make the lock again with `envkit lock`"),
         )
 
 
@@ -123,19 +133,23 @@ def _dies_with_parent() -> Callable[[], None]:
     return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _rewrite_shebangs(distribution: Path, stage: Path, final: Path) -> None:
-    """Point a distribution's scripts at the final prefix, and say so in its RECORD."""
+def _settle(distribution: Path, stage: Path, final: Path, origins: Mapping[str, Package]) -> None:
+    """Make a distribution's scripts and origin those of the final prefix and of the lock, its RECORD too."""
     record = distribution / "RECORD"
     rows = list(csv.reader(io.StringIO(record.read_text(encoding="utf-8"), newline="")))
     changed = False
     for row in rows:
-        script = Path(os.path.normpath(distribution.parent / row[0]))
-        if script.parent != stage / "bin" or script.is_symlink():
+        file = Path(os.path.normpath(distribution.parent / row[0]))
+        if file.parent == stage / "bin" and not file.is_symlink():
+            raw = file.read_bytes()
+            fixed = _with_final_shebang(raw, str(stage), str(final))
+        elif file == distribution / "direct_url.json":
+            raw = file.read_bytes()
+            fixed = _with_locked_origin(raw, origins)
+        else:
             continue
-        raw = script.read_bytes()
-        fixed = _with_final_shebang(raw, str(stage), str(final))
         if fixed != raw:
-            script.write_bytes(fixed)
+            file.write_bytes(fixed)
             digest = base64.urlsafe_b64encode(hashlib.sha256(fixed).digest()).rstrip(b"=").decode()
             row[1:] = [f"sha256={digest}", str(len(fixed))]
             changed = True
@@ -143,6 +157,17 @@ def _rewrite_shebangs(distribution: Path, stage: Path, final: Path) -> None:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows(rows)
         record.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _with_locked_origin(raw: bytes, origins: Mapping[str, Package]) -> bytes:
+    """pip's note of where a distribution came from (PEP 610), naming the lock's URL, not our cache."""
+    package = origins.get(json.loads(raw).get("url"))
+    if package is None:
+        return raw
+    digest = package.sha256
+    archive = {"hash": f"sha256={digest}", "hashes": {"sha256": digest}}
+    note = {"archive_info": archive, "url": package.url.split("#", 1)[0]}
+    return json.dumps(note, sort_keys=True).encode()
 
 
 def _with_final_shebang(raw: bytes, stage: str, final: str) -> bytes:

@@ -13,12 +13,12 @@ from envkit.files import parse_json
 from envkit.install.conda import stem
 from envkit.messages import _
 from envkit.model import Package
+from envkit.report.size import spoken
 
 __all__ = ["cannot_write", "full_disk", "is_full"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust's io::Error, and so rattler, prints errno
-_MIB = 1 << 20
 
 
 def is_full(problem: BaseException) -> bool:
@@ -43,20 +43,20 @@ def cannot_write(place: Path, problem: OSError) -> Error:
 def full_disk(place: Path, packages: Iterable[Package] = (), cache: Path | None = None) -> Error:
     """The error for a disk that was full while `packages`, unpacked in `cache`, were put into `place`.
 
-    Call it before anything is removed: the numbers are those of the moment. Sizes in MiB.
+    Call it before anything is removed: the numbers are those of the moment.
     """
     state = os.statvfs(place)
     if state.f_files and not state.f_favail:
         shortage = _("no inodes left of {total}").format(total=state.f_files)
     else:
-        shortage = _("{free} MiB free of {total} MiB").format(
-            free=state.f_bavail * state.f_frsize // _MIB, total=state.f_blocks * state.f_frsize // _MIB
+        shortage = _("{free} free of {total}").format(
+            free=spoken(state.f_bavail * state.f_frsize), total=spoken(state.f_blocks * state.f_frsize)
         )
     message = _("the disk of {place} is full: {shortage}").format(place=place, shortage=shortage)
     needed = sum(_installed_size(cache / stem(package)) for package in packages) if cache else 0
     if needed:
-        message = _("{message}; the environment needs about {needed} MiB").format(
-            message=message, needed=-(-needed // _MIB)
+        message = _("{message}; the environment needs about {needed}").format(
+            message=message, needed=spoken(needed)
         )
     return Error(
         message, _("free some space or choose another disk with `--prefix` (PREFIX=) or ENVKIT_HOME")

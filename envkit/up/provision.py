@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote
 
 from envkit import fetch, install, lock, paths
@@ -20,7 +21,7 @@ from envkit.up.proof import is_proven, remember
 from envkit.up.request import WHEELS, Plan, Provisioned, Request, Stages, shown
 from envkit.up.team import project, ready_lock
 
-__all__ = ["find", "provision", "up"]
+__all__ = ["find", "planned_by_file", "provision", "up"]
 
 
 def up(request: Request, observer: Observer) -> Provisioned:
@@ -57,11 +58,9 @@ def find(request: Request) -> Environment:
 
 
 def _provision(request: Request, observer: Observer, stages: Stages) -> Provisioned:
-    if request.bundle is not None:
-        with _plan_bundled(request) as plan:
+    if request.bundle is not None or request.lock is not None:
+        with planned_by_file(request) as plan:
             return _install(plan, observer, stages)
-    if request.lock is not None:
-        return _install(_plan_given(request), observer, stages)
     root, known = project()
     if request.mirror == WHEELS:
         return _install(plan_wheels(root, known, request, observer, stages), observer, stages)
@@ -95,9 +94,18 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
         return replace(made, reason=warning(), fallback=True)
 
 
-def _plan_given(request: Request) -> Plan:
-    assert request.lock is not None
-    wanted = lock.read_lock(request.lock)
+@contextmanager
+def planned_by_file(request: Request) -> Iterator[Plan]:
+    """The plan of the lock or the bundle that a request names; a bundle is open for as long as this is."""
+    if request.bundle is not None:
+        with _plan_bundled(request, request.bundle) as plan:
+            yield plan
+    elif request.lock is not None:
+        yield _plan_given(request, request.lock)
+
+
+def _plan_given(request: Request, path: Path) -> Plan:
+    wanted = lock.read_lock(path)
     name, prefix = request.place(_name_of(wanted))
     mirror = "auto" if request.mirror == WHEELS else request.mirror
     return Plan(
@@ -111,11 +119,10 @@ def _plan_given(request: Request) -> Plan:
 
 
 @contextmanager
-def _plan_bundled(request: Request) -> Iterator[Plan]:
-    from envkit.install import bundle
+def _plan_bundled(request: Request, path: Path) -> Iterator[Plan]:
+    from envkit.install.bundle import opened
 
-    assert request.bundle is not None
-    with bundle.opened(request.bundle, request.sha256) as (wanted, root):
+    with opened(path, request.sha256) as (wanted, root):
         name, prefix = request.place(_name_of(wanted))
         yield Plan(
             lock=wanted,

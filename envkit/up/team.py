@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Relocked",
+    "found_lock",
     "kept_lock",
     "listed",
     "lock_variant",
@@ -159,6 +160,23 @@ def ready_lock(
     A fresh one is taken as it is. A stale one of the team is never replaced behind its back (Findings);
     what has no committed lock is solved into the state folder, for this machine alone.
     """
+    found = found_lock(root, known, variant)
+    if found is not None:
+        return found
+    observer.note(_("{name} has no committed lock; solving one for this machine").format(name=variant.name))
+    from envkit import solve
+
+    path = lock.lock_path(root, variant, listed=False)
+    return solve.write_lock(
+        render(known, variant), path, routes=routes, cache=paths.cache(), observer=observer
+    )
+
+
+def found_lock(root: Path, known: Matrix, variant: Variant) -> Lock | None:
+    """The lock to install from, if there is a fresh one: the team's, or one made for this machine.
+
+    Raises Findings for a stale one of the team.
+    """
     found, fresh = kept_lock(root, known, variant)
     if found is not None and fresh:
         return found
@@ -170,10 +188,6 @@ def ready_lock(
             _("run `envkit lock {name}` and review what changes").format(name=variant.name),
         )
     path = lock.lock_path(root, variant, listed=False)
-    spec = render(known, variant)
-    if path.exists() and lock.is_fresh(own := lock.read_lock(path), spec):
+    if path.exists() and lock.is_fresh(own := lock.read_lock(path), render(known, variant)):
         return own
-    observer.note(_("{name} has no committed lock; solving one for this machine").format(name=variant.name))
-    from envkit import solve
-
-    return solve.write_lock(spec, path, routes=routes, cache=paths.cache(), observer=observer)
+    return None

@@ -21,11 +21,12 @@ from envkit.errors import Error, InputError
 from envkit.messages import _
 from envkit.model import CPU, Variant
 from envkit.progress import Observer
+from envkit.report.size import spoken
 from envkit.wheels import pip
 from envkit.wheels.constraints import parse_requirement
 from envkit.wheels.interpreter import running_interpreter
 from envkit.wheels.plan import WheelPlan, read_report
-from envkit.wheels.size import sizes, spoken
+from envkit.wheels.size import sizes
 
 __all__ = ["plan", "running_python"]
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-__all__ = ["sizes", "spoken"]
+__all__ = ["sizes"]
 
 _PATIENCE = httpx.Timeout(5.0)
 _ALL_AT_MOST = 8
@@ -41,11 +41,3 @@ def _announced(client: httpx.Client, url: str) -> int | None:
         return None
     length = answer.headers.get("content-length", "")
     return int(length) if answer.is_success and length.isdigit() else None
-
-
-def spoken(size: int) -> str:
-    """A size for people: `231 MB`."""
-    for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= scale:
-            return f"{size / scale:.{1 if unit == 'GB' else 0}f} {unit}"
-    return f"{size} B"

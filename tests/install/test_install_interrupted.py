@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from tinychannel import TinyPackage
 
 from envkit.errors import Error
 from envkit.install import read_environment
@@ -79,47 +78,6 @@ def test_control_c_cleans_up(channel, installer):
             installer(lock)
     assert 130 in codes
     assert set(codes) <= {0, 130}
-
-
-def _may_mount():
-    return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
-
-
-@pytest.mark.skipif(shutil.which("unshare") is None or not _may_mount(), reason="no mount namespaces here")
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("size=8k", "MiB free of"),
-        ("size=200k", "MiB free of 0 MiB; the environment needs about 1 MiB"),
-        ("size=400k", "MiB free of 0 MiB; the environment needs about 1 MiB"),
-        ("nr_inodes=1", "no inodes left of 1"),
-        ("nr_inodes=2", "no inodes left of 2"),
-        ("nr_inodes=3", "no inodes left of 3"),
-        ("nr_inodes=5", "no inodes left of 5"),
-        ("nr_inodes=90", "no inodes left of 90; the environment needs about 1 MiB"),
-    ],
-)
-def test_a_full_disk(channel, installer, options, said):
-    files = {f"share/bulk/{number}": os.urandom(4000) for number in range(100)}
-    channel.add(TinyPackage("bulk", files=files, noarch="generic"))
-    lock = channel.lock()
-    installer(lock)  # so that the cache is complete, on another file system
-    prefix = installer.prefix.parent.parent / "small" / "tiny"
-    prefix.parent.mkdir()
-    script = (
-        'mount -t tmpfs -o "$1" tmpfs "$2" && shift && folder=$1 && shift && "$@"; code=$?; '
-        'ls -A "$folder"; exit $code'
-    )
-    command = ["unshare", "-m", "sh", "-c", script, "sh", options, str(prefix.parent)]
-    done = subprocess.run(
-        [*command, *installer.command(lock, prefix)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 3, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
-    assert "is full" in lines[1]
-    assert said in lines[1]
-    assert len(lines) == 3, f"something was left: {lines[3:]}"
-    assert "Traceback" not in done.stderr
 
 
 def test_two_at_once(channel, installer, tree_hash):

@@ -51,7 +51,7 @@ def test_a_wheel_with_a_script(pip_channel, wheel, installer, tmp_path, monkeypa
 
 def test_a_wrong_hash(pip_channel, wheel, installer):
     wrong = replace(wheel, sha256="0" * 64)
-    with pytest.raises(Error, match=r"pip section.*(?i:hash)") as caught:
+    with pytest.raises(Error, match="wrong sha256") as caught:
         installer(pip_channel.lock(*pip_channel.packages, wrong))
     assert caught.value.code == 3
     assert not installer.prefix.exists()
@@ -60,8 +60,9 @@ def test_a_wrong_hash(pip_channel, wheel, installer):
 
 def test_an_address_with_options_in_it(pip_channel, wheel, installer):
     sly = replace(wheel, url=wheel.url + " --index-url=file:///elsewhere")
-    with pytest.raises(InputError, match="blank"):
+    with pytest.raises(Error, match="cannot be had"):
         installer(pip_channel.lock(*pip_channel.packages, sly))
+    assert not installer.prefix.exists()
 
 
 def test_a_pip_section_without_pip(channel, wheel, installer):

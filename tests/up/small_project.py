@@ -7,6 +7,7 @@ installs and imports it, and the validator rightly finds that it does not work.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -126,6 +127,8 @@ class Project:
             "ENVKIT_HOME": str(self.home),
             "ENVKIT_MIRROR": mirror,
         }
+        if "PYTHONPATH" in os.environ:  # a working tree beside the one that is installed
+            self.environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
         (folder / "home").mkdir(parents=True)
         shutil.copytree(ROOT / "templates", self.root / "templates")
         (self.root / "environments").mkdir()

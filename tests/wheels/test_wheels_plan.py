@@ -14,9 +14,10 @@ from wheel_shelf import ABI, MINOR, PLATFORM, Heard, make_wheel, variant
 from envkit import wheels
 from envkit.errors import Error, ExitCode, InputError
 from envkit.progress import Observer
+from envkit.report.size import spoken
 from envkit.wheels import pip, resolve
 from envkit.wheels.plan import Wheel, WheelPlan
-from envkit.wheels.size import sizes, spoken
+from envkit.wheels.size import sizes
 
 TORCH_INDEX = "_TORCH_INDEX"
 

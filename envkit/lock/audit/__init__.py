@@ -3,7 +3,7 @@
 `envkit.lock` itself does not import this: what only reads locks stays quick.
 """
 
-from envkit.lock.audit.audit import audit, audit_file, read_draft, unreadable
+from envkit.lock.audit.audit import audit, audit_file, fits, read_draft, unreadable
 from envkit.lock.audit.channel import Records, read_records
 from envkit.lock.audit.machine import parse_host
 from envkit.lock.audit.rule import Facts
@@ -15,6 +15,7 @@ __all__ = [
     "Records",
     "audit",
     "audit_file",
+    "fits",
     "parse_host",
     "read_draft",
     "read_records",

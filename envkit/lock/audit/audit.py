@@ -11,12 +11,12 @@ from envkit.errors import InputError
 from envkit.files import read_text
 from envkit.lock.audit.channel import read_records
 from envkit.lock.audit.rule import Facts, Finding, Result, Rule, Subject
-from envkit.lock.audit.rules import RULES
-from envkit.lock.read import Draft, parse_draft
+from envkit.lock.audit.rules import MACHINE, RULES
+from envkit.lock.read import Draft, Entry, parse_draft
 from envkit.messages import _
-from envkit.model import Check, Report, Severity, Status
+from envkit.model import Check, Host, Lock, Report, Severity, Status
 
-__all__ = ["audit", "audit_file", "read_draft", "unreadable"]
+__all__ = ["audit", "audit_file", "fits", "read_draft", "unreadable"]
 
 _BAD = (Severity.FATAL, Severity.HIGH)
 _ORDER = tuple(Severity)
@@ -50,6 +50,16 @@ def audit(draft: Draft, facts: Facts, *, subject: str = "") -> Report:
     own = Subject(draft=draft)
     checks = tuple(_check(rule, own, facts) for rule in RULES)
     return Report(subject=subject or str(draft.lock.path), checks=checks, seconds=time.monotonic() - began)
+
+
+def fits(lock: Lock, host: Host) -> tuple[Check, ...]:
+    """Whether a machine can run a lock that was read: the rules of the audit that are about machines."""
+    entries = tuple(
+        Entry(place=f"package[{number}]", package=package, raw={})
+        for number, package in enumerate(lock.packages)
+    )
+    subject = Subject(draft=Draft(lock=lock, entries=entries, faults=(), document={}))
+    return tuple(_check(rule, subject, Facts(host=host)) for rule in MACHINE)
 
 
 def unreadable(path: Path, problem: InputError) -> Report:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from envkit.lock.audit import channel, closure, cuda, needs, places, runs, structure, torch
 from envkit.lock.audit.rule import Rule
 
-__all__ = ["RULES"]
+__all__ = ["MACHINE", "RULES"]
+
+MACHINE: tuple[Rule, ...] = (runs.glibc, runs.system, runs.cpu, runs.driver, runs.gpus)
+"""Those that ask whether a machine of the right platform can run the packages."""
 
 RULES: tuple[Rule, ...] = (
     structure.form,
@@ -37,9 +40,5 @@ RULES: tuple[Rule, ...] = (
     torch.known_bad,
     needs.needs,
     runs.platform,
-    runs.glibc,
-    runs.system,
-    runs.cpu,
-    runs.driver,
-    runs.gpus,
+    *MACHINE,
 )
