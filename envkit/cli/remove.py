@@ -6,14 +6,17 @@ import click
 
 from envkit import install
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.install.remove import removable
 from envkit.messages import _
+from envkit.up.proof import forget
 
 
 @verb("remove")
 @click.argument("environment")
 def command(session: Session, environment: str) -> Outcome:
-    found = install.read_environment(environment)
-    install.remove(found)
+    found = removable(environment)
+    forget(found)
+    install.remove(found, session.observer)
     return Outcome(
         data={"environment": found.name, "prefix": str(found.prefix)},
         text=_("removed {prefix}").format(prefix=found.prefix),

@@ -13,11 +13,16 @@ from envkit.install.space import cannot_write
 from envkit.messages import _
 from envkit.progress import Observer
 
-__all__ = ["hold"]
+__all__ = ["hold", "lock_file"]
 
 # A link that somebody planted in a shared folder is not followed, a pipe not waited for.
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def lock_file(prefix: Path) -> Path:
+    """The file beside a prefix that is locked while somebody works on it."""
+    return prefix.parent / f".{prefix.name}.envkit-lock"
 
 
 @contextmanager
@@ -28,7 +33,7 @@ def hold(prefix: Path, observer: Observer) -> Iterator[bool]:
     every ENVKIT_HOME) and goes when it is released; the kernel releases it when a process dies. On a file
     system without locks the work goes on without one, with a note.
     """
-    path = prefix.parent / f".{prefix.name}.envkit-lock"
+    path = lock_file(prefix)
     waited = False
     while True:
         try:

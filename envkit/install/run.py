@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import signal
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from envkit.errors import Error, InputError
 from envkit.install.variables import environment_variables
@@ -29,6 +31,7 @@ def run(environment: Environment, argv: Sequence[str]) -> int:
     if not argv:
         raise InputError(_("no command to run"), _("write it after two dashes: `envkit run NAME -- python`"))
     variables = environment_variables(environment)
+    in_use = _mapped(environment.prefix)
     watched = {*_PASSED_ON, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
@@ -55,4 +58,20 @@ def run(environment: Environment, argv: Sequence[str]) -> int:
         while signal.sigtimedwait(watched, 0):
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if in_use is not None:
+            in_use.close()
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _mapped(prefix: Path) -> mmap.mmap | None:
+    """A file of the prefix in this process's maps: by them `busy` knows who uses an environment.
+
+    What runs may be a shell script, which has nothing of the environment open between its commands.
+    """
+    for name in ("envkit", "history"):
+        try:
+            with (prefix / "conda-meta" / name).open("rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            continue
+    return None

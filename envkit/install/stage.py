@@ -69,7 +69,7 @@ def staged(prefix: Path, observer: Observer) -> Iterator[Stage]:
         yield stage
     finally:
         _restore(stage, prefix)
-        if not remove_tree(stage.folder):
+        if not _discard(stage):
             observer.note(_("{path} could not be removed and may be deleted").format(path=stage.folder))
 
 
@@ -91,10 +91,18 @@ def recover(prefix: Path, observer: Observer) -> None:
     """Undo what a killed process left: an old environment moved away comes back, its stage goes."""
     for stage in left_behind(prefix):
         _restore(stage, prefix)
-        remove_tree(stage.folder)
+        _discard(stage)
         observer.note(
             _("cleared away what an interrupted installation left in {path}").format(path=stage.folder)
         )
+
+
+def _discard(stage: Stage) -> bool:
+    """Delete a stage; whether it is gone. Its owner goes last, by whom a half-deleted one is known."""
+    for folder in (stage.prefix, stage.old, stage.gone):
+        if folder.exists():
+            remove_tree(folder)
+    return remove_tree(stage.folder)
 
 
 def remove_tree(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from envkit.files import write_atomically
 from envkit.install import marker
 from envkit.model import Environment
 
-__all__ = ["is_proven", "remember"]
+__all__ = ["forget", "is_proven", "remember"]
 
 
 def is_proven(environment: Environment) -> bool:
@@ -32,6 +32,12 @@ def remember(environment: Environment) -> None:
     """Note that it passed. Where that cannot be written, the next run is a full one again."""
     with suppress(OSError, Error):
         write_atomically(_file(environment), _installation(environment))
+
+
+def forget(environment: Environment) -> None:
+    """Take back what was noted of an environment, which is to be removed."""
+    with suppress(OSError):
+        _file(environment).unlink()
 
 
 def _file(environment: Environment) -> Path:
