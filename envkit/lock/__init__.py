@@ -12,6 +12,7 @@ from envkit.lock.diff import Change, Diff, apply, diff, diff_json
 from envkit.lock.head import read_head
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
 from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
+from envkit.lock.size import download_size, size_notes
 
 if TYPE_CHECKING:
     from envkit.lock.canonical import canonicalise
@@ -36,11 +37,13 @@ __all__ = [
     "diff_json",
     "diff_markdown",
     "diff_text",
+    "download_size",
     "is_fresh",
     "lock_path",
     "parse_lock",
     "read_head",
     "read_lock",
+    "size_notes",
 ]
 
 _LATER = {"canonicalise": "canonical", "diff_markdown": "markdown", "diff_text": "rows"}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from envkit.errors import Findings, InputError
-from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
+from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY, size_notes
 from envkit.messages import _
 from envkit.model import Lock, Spec, VirtualPackage
 from envkit.solve.chatter import without_chatter
@@ -127,8 +127,13 @@ class Request:
             )
         )
 
-    def to_text(self, packages: Sequence[LockedDependency]) -> str:
-        """The lock as a conda-lock v1 file: sorted as conda-lock does, no time stamp, no machine's path."""
+    def to_text(
+        self, packages: Sequence[LockedDependency], sizes: Mapping[str, Sequence[int | None]]
+    ) -> str:
+        """The lock as a conda-lock v1 file: sorted as conda-lock does, no time stamp, no machine's path.
+
+        `sizes` are those of each platform's conda archives, in bytes.
+        """
         from conda_lock.content_hash import compute_content_hashes
         from conda_lock.lockfile.v2prelim.models import Lockfile, LockMeta
 
@@ -140,7 +145,11 @@ class Request:
                 channels=self._parsed.channels,
                 platforms=sorted(self.platforms),
                 sources=[_SOURCE if own else Path(self.spec.origin).name],
-                custom_metadata={SCHEMA_KEY: SCHEMA, DIGEST_KEY: self.spec.digest},
+                custom_metadata={
+                    SCHEMA_KEY: SCHEMA,
+                    DIGEST_KEY: self.spec.digest,
+                    **size_notes(sizes),
+                },
             ),
         )
         content.alphasort_inplace()

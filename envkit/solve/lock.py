@@ -127,7 +127,8 @@ def _lock_text(
                 pip = request.lock_pip(platform, conda, locked=locked, update=update, mirrors=mirrors)
                 entries += [*conda.values(), *pip.values()]
             _require_one_torch(spec, {entry.version for entry in entries if entry.name in TORCH_NAMES})
-            return request.to_text(entries)
+            sizes = {platform: [package.size for package in solved[platform]] for platform in solved}
+            return request.to_text(entries, sizes)
         finally:
             observer.finish(task)
 
