@@ -93,8 +93,10 @@ def _facts(cuda: str | None, host: str | None, *, no_host: bool, allowed: tuple[
 
 def _repodata(mirror: str, observer: Observer) -> Callable[[str, str], Path]:
     from envkit import fetch
+    from envkit.channels import read_condarc
 
-    return partial(fetch.repodata, routes=fetch.routes(mirror), cache=paths.cache(), observer=observer)
+    routes = fetch.routes(mirror, condarc=read_condarc())
+    return partial(fetch.repodata, routes=routes, cache=paths.cache(), observer=observer)
 
 
 def _all(facts: Facts, repodata: Callable[[str, str], Path] | None) -> Iterator[Report]:

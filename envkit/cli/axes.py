@@ -6,11 +6,13 @@ import functools
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from envkit.channels import read_condarc
 from envkit.errors import InputError
 from envkit.host import read_host
 from envkit.matrix import Axes, Matrix, choose
@@ -18,9 +20,10 @@ from envkit.messages import _
 from envkit.model import Variant
 from envkit.up import Request
 
-__all__ = ["axes_options", "chosen_variants", "mirror_option", "request_of", "request_options"]
+if TYPE_CHECKING:
+    from envkit import fetch
 
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["Mirrors", "axes_options", "chosen_variants", "mirror_options", "request_of", "request_options"]
 
 _AXES = (
     click.option("--python", metavar="X.Y", help="Python minor version."),
@@ -39,15 +42,59 @@ _AXES = (
 )
 
 
-def mirror_option(function: F) -> F:
-    """--mirror, or ENVKIT_MIRROR."""
-    return click.option(
-        "--mirror",
-        metavar="MIRROR",
-        envvar="ENVKIT_MIRROR",
-        default="auto",
-        help="auto, official, a mirror's name, a URL, file:///DIR, wheels, or several with commas.",
-    )(function)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mirrors:
+    """Who may be asked, and in which order, as it was said on the command line."""
+
+    choice: str = "auto"
+    only: bool = False
+    allow_hosts: tuple[str, ...] = ()
+
+    def routes(self) -> fetch.Routes:
+        """The same with the user's own .condarc. Raises InputError for a mirror that is none."""
+        from envkit import fetch
+
+        return fetch.routes(self.choice, only=self.only, allow_hosts=self.allow_hosts, condarc=read_condarc())
+
+
+def mirror_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--mirror, --only-mirrors and --allow-host, handed over as one `mirrors` argument."""
+
+    @functools.wraps(function)
+    def call(*args: Any, mirror: str, only_mirrors: bool, allow_hosts: tuple[str, ...], **rest: Any) -> Any:
+        mirrors = Mirrors(choice=mirror, only=only_mirrors, allow_hosts=allow_hosts)
+        return function(*args, mirrors=mirrors, **rest)
+
+    return _mirror_flags(call, wheels=False)
+
+
+def _mirror_flags(function: Callable[..., Any], *, wheels: bool) -> Callable[..., Any]:
+    """`wheels` says whether the verb takes the wheel channel for a mirror."""
+    words = "auto, official, a mirror's name, a URL, file:///DIR" + (", wheels" if wheels else "")
+    for option in (
+        click.option(
+            "--allow-host",
+            "allow_hosts",
+            metavar="HOST",
+            multiple=True,
+            help="A host to trust besides the known ones; again for more.",
+        ),
+        click.option(
+            "--only-mirrors",
+            is_flag=True,
+            envvar="ENVKIT_ONLY_MIRRORS",
+            help="Ask the chosen mirrors alone, never upstream.",
+        ),
+        click.option(
+            "--mirror",
+            metavar="MIRROR",
+            envvar="ENVKIT_MIRROR",
+            default="auto",
+            help=f"{words}, or several with commas.",
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 def axes_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,15 +219,7 @@ def request_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--sha256", metavar="HEX", help="What the bundle's sha256 must be."),
         click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing."),
         click.option("--offline", is_flag=True, help="Open no connection: what the cache has must do."),
-        click.option("--only-mirrors", is_flag=True, help="Ask the chosen mirrors alone, never upstream."),
-        click.option(
-            "--allow-host",
-            "allow_hosts",
-            metavar="HOST",
-            multiple=True,
-            help="A host to trust besides the known ones; again for more.",
-        ),
-        mirror_option,
+        functools.partial(_mirror_flags, wheels=True),
         click.argument("variant", required=False),
     ):
         decorated = option(decorated)

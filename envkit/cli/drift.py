@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from envkit import install, paths
-from envkit.cli.axes import mirror_option
+from envkit.cli.axes import Mirrors, mirror_options
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.cli.view import terminal_columns
 from envkit.errors import ExitCode
@@ -30,9 +30,9 @@ _WELL = (Status.OK, Status.WARN)
     type=click.Path(path_type=Path),
     help="Compare with this lock instead of the copy in the environment.",
 )
-@mirror_option
+@mirror_options
 def command(
-    session: Session, environment: str, deep: bool, repair: bool, file: Path | None, mirror: str
+    session: Session, environment: str, deep: bool, repair: bool, file: Path | None, mirrors: Mirrors
 ) -> Outcome:
     """Exits 1 where something differs, or where there is no lock to tell by.
 
@@ -45,17 +45,17 @@ def command(
     found = install.read_environment(environment)
     lock = read_lock(file) if file is not None else None
     if repair:
-        return _repaired(session, found, deep=deep, lock=lock, mirror=mirror)
+        return _repaired(session, found, deep=deep, lock=lock, mirrors=mirrors)
     report = install.drift(found, deep=deep, lock=lock, observer=session.observer)
     return Outcome(data=to_json(report), text=_text(report, session), code=_code(report))
 
 
-def _repaired(session: Session, found: Environment, *, deep: bool, lock: Lock | None, mirror: str) -> Outcome:
-    from envkit import fetch
-
+def _repaired(
+    session: Session, found: Environment, *, deep: bool, lock: Lock | None, mirrors: Mirrors
+) -> Outcome:
     done = install.repair(
         found,
-        routes=fetch.routes(mirror),
+        routes=mirrors.routes(),
         cache=paths.cache(),
         deep=deep,
         lock=lock,

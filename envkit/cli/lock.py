@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from envkit.cli.axes import axes_options, chosen_variants, mirror_option
+from envkit.cli.axes import Mirrors, axes_options, chosen_variants, mirror_options
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import ExitCode, Findings, InputError
 from envkit.files import write_atomically
@@ -39,7 +39,7 @@ class _Asked:
     update: tuple[str, ...]
     fresh: bool
     output: Path | None
-    mirror: str
+    mirrors: Mirrors
 
     def refuse_contradictions(self) -> None:
         """Raise InputError for arguments of which one makes the other meaningless."""
@@ -85,7 +85,7 @@ class _Asked:
 @verb("lock")
 @click.argument("variant", required=False)
 @axes_options
-@mirror_option
+@mirror_options
 @click.option("--all", "every", is_flag=True, help="Every variant whose lock the team keeps.")
 @click.option(
     "--file",
@@ -167,7 +167,6 @@ def _state_lines(state: LockState, wrong: bool) -> Iterator[str]:
 def _lock_variants(
     session: Session, root: Path, known: Matrix, chosen: tuple[Variant, ...], asked: _Asked
 ) -> Outcome:
-    from envkit import fetch
 
     rows: list[dict[str, Any]] = []
     blocks: list[str] = []
@@ -185,7 +184,7 @@ def _lock_variants(
         root,
         known,
         chosen,
-        routes=fetch.routes(asked.mirror),
+        routes=asked.mirrors.routes(),
         observer=session.observer,
         update=asked.update,
         fresh=asked.fresh,
@@ -234,7 +233,6 @@ def _that_have(
 
 
 def _lock_file(session: Session, file: Path, asked: _Asked) -> Outcome:
-    from envkit import fetch
     from envkit.host import read_host
     from envkit.matrix.axes import cuda_version, python_version
     from envkit.up.foreign import lock_file
@@ -254,7 +252,7 @@ def _lock_file(session: Session, file: Path, asked: _Asked) -> Outcome:
         python=python,
         cuda=cuda,
         platform=read_host().platform,
-        routes=fetch.routes(asked.mirror),
+        routes=asked.mirrors.routes(),
         observer=session.observer,
         update=asked.update,
         fresh=asked.fresh,

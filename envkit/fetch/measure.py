@@ -29,8 +29,8 @@ _SAMPLE = 1 << 18
 _USUAL = 8 << 20
 """Bytes that are asked for, and bytes for which mirrors are compared: about a large package."""
 
-_LEAST, _SHORTEST = 1 << 15, 0.02
-"""Bytes and seconds below which a transfer says nothing of the speed."""
+_LEAST, _SHORTEST, _LONG = 1 << 15, 0.02, 0.5
+"""Bytes and seconds below which a transfer says nothing of the speed; seconds in which fewer bytes do."""
 
 _CHANNEL = "conda-forge"
 _MOST_REDIRECTS = 3
@@ -55,8 +55,8 @@ class Measurement:
 
     `latency` is in seconds from the question to the first byte, connection included; None without an
     answer, and `problem` then says why. `speed` is in bytes a second over the sample, None where that was
-    too short to tell. `changed` is when the file was last changed there, where the host says so, and `at` when it was asked; both in
-    seconds since the epoch.
+    too short to tell. `changed` is when the file was last changed there, where the host says so, and `at`
+    when it was asked; both in seconds since the epoch.
     """
 
     id: str
@@ -138,7 +138,7 @@ class _Trial:
             self._problem = str(problem)
 
     def result(self) -> Measurement:
-        told = self._received >= _LEAST and self._took >= _SHORTEST
+        told = self._took >= (_SHORTEST if self._received >= _LEAST else _LONG)
         speed = self._received / self._took if told else None
         problem = self._problem or ("" if self._received else _("no answer in time"))
         return Measurement(

@@ -17,7 +17,6 @@ from envkit.fetch.session import Session
 from envkit.fetch.transports import Directory, Own, PipFile, Server, Site, Source, Transport, Upstream
 from envkit.fetch.trust import Trust
 from envkit.messages import _
-from envkit.progress import SILENT, Observer
 
 __all__ = ["AUTO", "OFFICIAL", "Routes", "Source", "routes"]
 
@@ -144,7 +143,6 @@ def routes(
     offline: bool = False,
     allow_hosts: Collection[str] = (),
     condarc: Condarc | None = None,
-    observer: Observer = SILENT,
     facts: Table | None = None,
     memory: Path | None = None,
 ) -> Routes:
@@ -155,15 +153,13 @@ def routes(
     mirrors of the table in the order of their speed here. What is named comes before those places; behind
     a named mirror of the table stand those that are independent of it, and upstream is last. With `only`,
     nothing but what was named is asked (with `auto`: nothing but mirrors). `offline` forbids every
-    connection; `allow_hosts` are trusted besides. `observer` hears of the mistakes in the .condarc.
-    `facts` is the table of mirrors, `memory` the file of earlier measurements; both envkit's own unless
-    given. Raises InputError for an unknown mirror or a directory that does not exist.
+    connection; `allow_hosts` are trusted besides. The mistakes in the .condarc are told before the first
+    file is asked for. `facts` is the table of mirrors, `memory` the file of earlier measurements; both
+    envkit's own unless given. Raises InputError for an unknown mirror or a directory that does not exist.
     """
     facts = facts or table()
     words = [word.strip() for word in choice.split(",") if word.strip()] or [AUTO]
     own = () if condarc is None or not condarc.settings else (Own(condarc),)
-    for mistake in condarc.mistakes if condarc is not None else ():
-        observer.note(str(mistake))
     transports: list[Transport] = []
     for word in words:
         transports += (*own, *_auto(facts, only)) if word.lower() == AUTO else _named(word, facts)
@@ -179,6 +175,7 @@ def routes(
             trust=Trust(hosts=frozenset(chosen | (condarc.hosts if condarc is not None else frozenset()))),
             offline=offline,
             access=access,
+            notices=map(str, condarc.mistakes if condarc is not None else ()),
             ranking=_ranking(transports, facts, access, memory) if AUTO in map(str.lower, words) else None,
         ),
     )

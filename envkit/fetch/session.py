@@ -84,7 +84,8 @@ class Session:
     """The connections of one run, shared by its threads. Nothing is opened before the first request.
 
     With `offline` nothing is opened at all: what would ask a host raises Offline. `access` is what a
-    .condarc says of proxies and certificates, `ranking` the order of mirrors that nobody chose.
+    .condarc says of proxies and certificates, `ranking` the order of mirrors that nobody chose; `notices`
+    are lines to be told once, before the first file is asked for.
     """
 
     def __init__(
@@ -95,10 +96,12 @@ class Session:
         offline: bool = False,
         access: Access | None = None,
         ranking: Ranking | None = None,
+        notices: Iterable[str] = (),
     ) -> None:
         self.patience = patience or Patience()
         self.access = access or Access()
         self.ranking = ranking
+        self._notices = tuple(notices)
         self.trust = trust or Trust()
         self.offline = offline
         self._hosts: dict[str, _Host] = {}
@@ -120,6 +123,12 @@ class Session:
                 self._client = make_client(self.access)
                 guard(self._client, self.trust)
             return self._client
+
+    def announce(self, observer: Observer) -> None:
+        """Tell the notices, the first time this is called."""
+        for notice in self._notices:
+            if self.first_time(notice):
+                observer.note(notice)
 
     def close(self) -> None:
         """Close idle connections; the session can still be used."""

@@ -133,11 +133,15 @@ def _prefix(options: argparse.Namespace) -> Path:
 
 def _door() -> Any:
     from envkit import fetch
+    from envkit.channels import read_condarc
     from envkit.solve.conda_actions import Door
 
-    return Door(
-        routes=fetch.routes(os.environ.get("ENVKIT_MIRROR", "auto")), cache=paths.cache(), observer=_Stderr()
+    routes = fetch.routes(
+        os.environ.get("ENVKIT_MIRROR", "auto"),
+        only=os.environ.get("ENVKIT_ONLY_MIRRORS", "").lower() in ("1", "true", "yes", "on"),
+        condarc=read_condarc(),
     )
+    return Door(routes=routes, cache=paths.cache(), observer=_Stderr())
 
 
 def _create(options: argparse.Namespace) -> int:

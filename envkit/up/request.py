@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envkit import install, paths
+from envkit.channels import read_condarc
 from envkit.matrix import Axes
 from envkit.model import CPU, Environment, Lock, Report, Variant
 from envkit.progress import Observer
@@ -76,6 +77,7 @@ class Request:
             only=self.only_mirrors,
             offline=self.offline,
             allow_hosts=self.allow_hosts,
+            condarc=read_condarc(),
         )
 
     def place(self, variant_name: str) -> tuple[str, Path]:

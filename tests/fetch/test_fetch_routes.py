@@ -319,9 +319,12 @@ def test_an_explicit_choice_comes_before_the_users_own_places(tmp_path: Path) ->
     assert [url.split("/")[2] for url in only.urls(package("pytorch"))] == ["mirrors.tuna.tsinghua.edu.cn"]
 
 
-def test_the_mistakes_of_a_condarc_are_told_and_stop_nothing(tmp_path: Path, notes: Notes) -> None:
+def test_the_mistakes_of_a_condarc_are_told_once_and_stop_nothing(tmp_path: Path, notes: Notes) -> None:
+    """Case 01 among them: the doubled name is read as it was meant."""
     condarc = own(tmp_path, f"custom_channels:\n  conda-forge: {TUNA}/conda-forge\nssl_verify: false\n")
-    chosen = routes("auto", condarc=condarc, observer=notes)
+    chosen = routes("auto", condarc=condarc)
+    for _time in range(2):
+        chosen.session.announce(notes)
     assert [line.split(": ")[0] for line in notes.lines] == [f"{tmp_path}/.condarc:{n}" for n in (2, 3)]
     assert chosen.urls(package("conda-forge"))[0] == f"{TUNA}/conda-forge/linux-64/x-1-0.conda"
     assert chosen.session.access.verifier().verify_mode is ssl.CERT_REQUIRED
