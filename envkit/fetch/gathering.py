@@ -88,8 +88,7 @@ class Gathering:
         """
         if not items:
             return
-        lacking = [of(one).file for one in items if needs_network(of(one).urls)]
-        if self.session.offline and lacking:
+        if self.session.offline and (lacking := [of(one).file for one in items if self._lacks(of(one))]):
             raise offline(lacking)
         known = [size for one in items if (size := self.sizes.get(of(one).sha256)) is not None]
         require_room(self.downloads, sum(known))
@@ -118,6 +117,11 @@ class Gathering:
             self.session, wanted, partial, observer=self.observer, task=self.bytes_task, stop=self.stop
         )
         return served, partial
+
+    def _lacks(self, one: Item) -> bool:
+        """Whether a file would have to come over the network; what an earlier run downloaded is here."""
+        left = self.downloads.glob(f"{one.sha256}.*")
+        return needs_network(one.urls) and not any(self.has(one, path) for path in left)
 
     def has(self, one: Item, path: Path) -> bool:
         """Whether `path` is that very file: a whole one, hashed now."""

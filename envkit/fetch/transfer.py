@@ -15,6 +15,7 @@ from envkit.fetch.failures import Attempt, failure, offline
 from envkit.fetch.request import Request, from_directory
 from envkit.fetch.session import Session, Stopped
 from envkit.fetch.wanted import Candidate, Failed, Served, Wanted
+from envkit.files import sha256_of
 from envkit.messages import _
 from envkit.progress import SILENT, Observer
 
@@ -47,7 +48,11 @@ def fetch(
     reached at all, Error for a full disk, Stopped once `stop` is set.
     """
     if session.offline and needs_network(candidate.url for candidate in wanted.candidates):
+        if wanted.sha256 and is_file(partial) and sha256_of(partial) == wanted.sha256:
+            return Served(path=partial, candidate=wanted.candidates[0])
         raise offline((wanted.name,))
+    if not session.offline:
+        session.announce(observer)
     with writing(partial.parent):
         partial.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(partial) and not is_file(partial):

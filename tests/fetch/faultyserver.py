@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.owner.leave()
 
     def _answer(self, *, body: bool) -> None:
-        path = self.path.lstrip("/")
+        path = unquote(self.path.lstrip("/"))
         self.owner.log.append((self.command, path, dict(self.headers)))
         fault = self.owner.fault(path)
         content = self.owner.files.get(path)

@@ -30,16 +30,6 @@ HEALTHY = {**channel_files(FOO, BAR), f"pip/{WHEEL_FILE}": WHEEL}
 INDEX = "conda-forge/noarch/repodata.json"
 
 
-class Placed(Routes):
-    """Routes that look for a pip section's file below `pip/` of each server."""
-
-    def urls(self, canonical: str) -> tuple[str, ...]:
-        return tuple(
-            f"{source.url.removesuffix('/x')}/pip/{canonical.rpartition('/')[2]}"
-            for source in self.sources("x")
-        )
-
-
 @dataclass(frozen=True)
 class File:
     """A kind of file: its paths on a server (each is made faulty) and how it is named in a line."""
@@ -54,12 +44,9 @@ class File:
         if self.name == WHEEL_FILE:
             package = Package(
                 name="quux", version="1.0", manager="pip", platform="linux-64",
-                url=f"https://files.example.org/packages/{WHEEL_FILE}", sha256=FOO.sha256,
+                url=f"https://download.pytorch.org/whl/cpu/{WHEEL_FILE}", sha256=FOO.sha256,
             )  # fmt: skip
-            placed = Placed(
-                choice=routes.choice, transports=routes.transports, only=True, session=routes.session
-            )
-            found = wheels([package], routes=placed, cache=cache, observer=notes, sizes=sizes)
+            found = wheels([package], routes=routes, cache=cache, observer=notes, sizes=sizes)
             assert found == {FOO.sha256: cache / "wheels" / FOO.sha256 / WHEEL_FILE}
             return found[FOO.sha256].read_bytes()
         if not self.sized:
