@@ -101,8 +101,7 @@ class Gathering:
         finally:
             self.observer.finish(self.bytes_task)
             self.observer.finish(self.files_task)
-            if text := self.session.ledger.take():
-                self.observer.note(_("packages fetched: {parts}").format(parts=text))
+            self.session.summarise(self.observer, _("packages fetched: {parts}"))
 
     def fetch(self, one: Item) -> tuple[Served, Path]:
         """One file, whole and checked, and the `.partial` file it was (or would have been) written to."""

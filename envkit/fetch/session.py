@@ -130,6 +130,14 @@ class Session:
             if self.first_time(notice):
                 observer.note(notice)
 
+    def summarise(self, observer: Observer, words: str) -> None:
+        """Tell in one line who gave how much and what failed where since the last such line.
+
+        `words` is the line, with `{parts}` in it. Nothing is told where nothing was asked for.
+        """
+        if parts := self.ledger.take():
+            observer.note(words.format(parts=parts))
+
     def close(self) -> None:
         """Close idle connections; the session can still be used."""
         with self._lock:

@@ -52,7 +52,10 @@ def solve(
     where no version of PyTorch fits all of them; FetchError where a channel cannot be read.
     """
     opened = shelf or open_shelf(routes=routes, cache=cache, observer=observer)
-    return _lock_text(spec, opened, observer, locked, update, routes.hosts)
+    try:
+        return _lock_text(spec, opened, observer, locked, update, routes.hosts)
+    finally:
+        routes.session.summarise(observer, _("indexes fetched: {parts}"))
 
 
 def write_lock(

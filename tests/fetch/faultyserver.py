@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote
 
 
@@ -59,6 +61,12 @@ class Server:
     @property
     def url(self) -> str:
         return f"http://{self.host}"
+
+    def use_tls(self, certificate: Path) -> None:
+        """Speak TLS from now on, with the certificate and key in a file."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     def asked(self, ending: str = "", method: str = "GET") -> list[dict[str, str]]:
         """The headers of each request whose path ends so."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from faultyserver import Fault, Server
 from tinychannel import TinyPackage, channel_files
-from watching import impatient
+from watching import Notes, impatient
 
 from envkit.fetch import FetchError, Offline, Trust, archives, package_cache, repodata, wheels
-from envkit.fetch.trust import Untrusted
+from envkit.fetch.trust import Untrusted, is_upstream
 
 FOO = TinyPackage(noarch="generic")
 HEALTHY = channel_files(FOO)
@@ -195,3 +197,61 @@ def test_offline_opens_no_connection_and_names_what_is_lacking(
         _ = without.session.client
     assert server.connections == before
     assert wheels([], routes=without, cache=tmp_path) == {}
+
+
+def test_only_upstream_gets_more_connections_than_a_campus_mirror() -> None:
+    from envkit.channels import pypi_files, table
+
+    mirrors = [f"https://{mirror.host}/x" for mirror in table().mirrors.values()]
+    upstream = {
+        "https://conda.anaconda.org/x",
+        "https://repo.anaconda.com/x",
+        "https://download.pytorch.org/x",
+    }
+    assert all(is_upstream(url) for url in upstream)
+    assert is_upstream(f"{pypi_files()}/x")
+    assert {url for url in mirrors if is_upstream(url)} <= upstream
+    assert len(mirrors) > 8
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate and key for the names *.inside.example alone, not for any address."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl here")
+    path = tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=inside"),
+            *("-addext", "subjectAltName=DNS:*.inside.example", "-keyout", path, "-out", f"{path}.only"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    path.write_text(path.read_text() + Path(f"{path}.only").read_text())
+    return path
+
+
+def test_tls_is_checked_against_the_name_and_not_the_address_that_was_judged(
+    certificate: Path, serve: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mirror over TLS, and an unknown host that it redirects to: followed, and told."""
+    mirror, cdn, other = serve(), serve(HEALTHY), serve(HEALTHY)
+    for server in (mirror, cdn, other):
+        server.use_tls(certificate)
+    port = cdn.host.rpartition(":")[2]
+    mirror.faults[PATH] = Fault(status=302, headers={"Location": f"https://cdn.inside.example:{port}/{PATH}"})
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    named = mirror.url.replace("http://127.0.0.1", "https://mirror.inside.example")
+    unnamed = other.url.replace("http:", "https:")
+    notes = Notes()
+    chosen = impatient(unnamed, named, trusted=[f"cdn.inside.example:{port}"])
+    archives([FOO.locked()], routes=chosen, cache=tmp_path, observer=notes)
+    assert (package_cache(tmp_path) / FOO.stem).is_dir()
+    wrong, told, last = notes.lines
+    assert "TLS failed" in wrong
+    assert told.startswith("mirror.inside.example:")
+    assert told.endswith(f"redirects to cdn.inside.example:{port}")
+    assert last.startswith("packages fetched: 1 from mirror.inside.example:")
+    assert "failed: 1 at 127.0.0.1:" in last
