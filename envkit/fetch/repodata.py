@@ -196,7 +196,8 @@ def _no_subdir(channel: str, subdir: str, problem: FetchError) -> NoSubdir:
     return NoSubdir(
         _("the channel '{channel}' has no subdir '{subdir}' on {hosts}").format(
             channel=shown(channel), subdir=subdir, hosts=hosts
-        ),
+        )
+        + " (CHANNEL_SUBDIR_MISSING)",
         _("check the channel's name, take the platform out of the variant, or choose another mirror"),
         attempts=problem.attempts,
     )
