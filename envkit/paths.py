@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["NoHome", "cache", "environments", "home", "state"]
+__all__ = ["NoHome", "cache", "environments", "home", "scratch", "state"]
 
 
 class NoHome(OSError):
@@ -42,3 +42,8 @@ def _absolute(path: str) -> Path:
         return Path(path).expanduser().absolute()
     except RuntimeError:
         raise NoHome(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+
+
+def scratch(purpose: str) -> str:
+    """How the name of a temporary file or folder begins: it says whose it is once its maker is dead."""
+    return f"envkit-{purpose}-{os.getpid()}-"

@@ -122,11 +122,11 @@ def _folder() -> Iterator[Path]:
     """A private folder for what the jobs write: in the temporary folder or, failing that, in our state."""
     made: str | None = None
     try:
-        made = tempfile.mkdtemp(prefix="envkit-checks-")
+        made = tempfile.mkdtemp(prefix=paths.scratch("checks"))
     except OSError:
         with contextlib.suppress(OSError):
             paths.state().mkdir(parents=True, exist_ok=True)
-            made = tempfile.mkdtemp(prefix="checks-", dir=paths.state())
+            made = tempfile.mkdtemp(prefix=paths.scratch("checks"), dir=paths.state())
     if made is None:
         raise Error(
             _("there is no folder to work in: neither {temporary} nor {state} can be written").format(

@@ -44,6 +44,7 @@ VERBS: Mapping[str, str] = {
     "validate": "prove that an environment works here",
     "drift": "what an environment has become since it was made from its lock, and the way back",
     "remove": "remove an environment",
+    "clean": "what can be deleted: caches, what killed runs left behind",
 }
 
 

@@ -15,6 +15,7 @@ from envkit.fetch.failures import FetchError, NoSubdir
 from envkit.fetch.indexes import LARGEST, CachedIndex, check_index, decompress
 from envkit.fetch.routes import Routes, Source
 from envkit.fetch.transfer import fetch
+from envkit.fetch.use import use
 from envkit.fetch.wanted import Candidate, Rejected, Wanted
 from envkit.messages import _
 from envkit.progress import SILENT, Observer
@@ -46,6 +47,7 @@ def repodata(
     an empty channel), FetchError, Unreachable, Offline, and Error for a directory without the subdir or a
     full disk.
     """
+    use(cache, observer)
     folder = cache / "repodata"
     sources = routes.sources(channel, subdir)
     label = f"{shown(channel)}/{subdir}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from envkit.fetch.disk import private_folder, read_note, writing
 from envkit.fetch.gathering import held
 from envkit.fetch.unpack import entries, unpack
+from envkit.fetch.use import use
 from envkit.fetch.wanted import Rejected
 from envkit.files import parse_json, write_atomically
 from envkit.messages import _
@@ -55,12 +56,26 @@ class Store:
         """Make the folders, for this user alone, and remove what a killed run left half unpacked."""
         from filelock import Timeout
 
+        use(self.folder.parent)
         with writing(self.folder):
             for folder in (self.folder, self._own, self._seals, self._locks, self._unpacking):
                 private_folder(folder)
             for left in tuple(self._unpacking.iterdir()):
                 with suppress(Timeout), self._lock_of(left.name).acquire(blocking=False):
                     _remove(left)
+
+    def entries(self) -> tuple[str, ...]:
+        """The names of all entries, whole or not, sorted."""
+        try:
+            found = [entry.name for entry in os.scandir(self.folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return ()
+        return tuple(sorted(name for name in found if not name.startswith(".")))
+
+    def archive_of(self, name: str) -> str | None:
+        """The sha256 of the archive that the entry `name` is; None where it is not as it was unpacked."""
+        sha256 = self._seal(name).get("sha256")
+        return sha256 if isinstance(sha256, str) and self.holds(name, sha256) else None
 
     def holds(self, name: str, sha256: str) -> bool:
         """Whether the entry `name` was unpacked from the archive with this sha256 and is unchanged since."""

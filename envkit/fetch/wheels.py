@@ -12,6 +12,7 @@ from envkit.errors import InputError
 from envkit.fetch.disk import private_folder
 from envkit.fetch.gathering import Gathering, Item, held, item
 from envkit.fetch.routes import Routes
+from envkit.fetch.use import use
 from envkit.messages import _
 from envkit.model import Package
 from envkit.progress import SILENT, Observer
@@ -61,6 +62,7 @@ def wheels(
     }
     if not wanted:
         return {}
+    use(cache, observer)
     folders = (cache / "downloads", wheel_cache(cache), wheel_cache(cache) / ".locks")
     for folder in folders:
         private_folder(folder)

@@ -13,7 +13,7 @@ from envkit.install.space import cannot_write
 from envkit.messages import _
 from envkit.progress import Observer
 
-__all__ = ["hold", "lock_file"]
+__all__ = ["hold", "is_held", "lock_file", "sweep"]
 
 # A link that somebody planted in a shared folder is not followed, a pipe not waited for.
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -23,6 +23,23 @@ _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 def lock_file(prefix: Path) -> Path:
     """The file beside a prefix that is locked while somebody works on it."""
     return prefix.parent / f".{prefix.name}.envkit-lock"
+
+
+def is_held(prefix: Path) -> bool:
+    """Whether somebody works on a prefix at this moment. Makes no file."""
+    try:
+        descriptor = os.open(lock_file(prefix), _FLAGS & ~os.O_CREAT)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @contextmanager
@@ -55,6 +72,19 @@ def hold(prefix: Path, observer: Observer) -> Iterator[bool]:
         with suppress(OSError):
             path.unlink()
         os.close(descriptor)
+
+
+def sweep(prefix: Path) -> None:
+    """Remove the lock file of a prefix if a killed process left it; one that is held stays."""
+    path = lock_file(prefix)
+    with suppress(OSError):
+        descriptor = os.open(path, _FLAGS & ~os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _same(descriptor, path):
+                path.unlink()
+        finally:
+            os.close(descriptor)
 
 
 def _take(descriptor: int, prefix: Path, observer: Observer) -> bool:

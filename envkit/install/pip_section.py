@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from envkit import paths
 from envkit.errors import Error
 from envkit.messages import _
 from envkit.model import Package
@@ -103,7 +104,9 @@ def _run_pip(packages: Sequence[Package], files: Mapping[str, Path], stage: Path
         "PYTHONDONTWRITEBYTECODE": "1",
         "PIP_CACHE_DIR": str(cache / "pip"),
     }
-    with tempfile.NamedTemporaryFile("w", suffix=".txt", prefix="envkit-pip-", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=".txt", prefix=paths.scratch("pip"), encoding="utf-8"
+    ) as file:
         file.write(_requirements(packages, files))
         file.flush()
         command = [str(stage / "bin" / "python"), "-m", "pip", "install", *options, "-r", file.name]

@@ -105,12 +105,12 @@ def _discard(stage: Stage) -> bool:
     return remove_tree(stage.folder)
 
 
-def remove_tree(folder: Path) -> bool:
+def remove_tree(folder: Path, patience: float = _PATIENCE_S) -> bool:
     """Delete a folder, read-only subfolders included; whether it is gone.
 
-    Tries again for some seconds: threads of a cancelled installation may still be writing into it.
+    Tries again for `patience` seconds: threads of a cancelled installation may still be writing into it.
     """
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + patience
     while True:
         shutil.rmtree(folder, onerror=partial(_make_writable, folder))
         if not folder.exists():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from envkit import paths
 from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY, size_notes
 from envkit.messages import _
@@ -180,7 +181,7 @@ def open_request(spec: Spec) -> Iterator[Request]:
             _("list at least one channel under `channels:` in environment.yml"),
         )
     text, pip = lift_pip_options(spec.text)
-    with TemporaryDirectory(prefix="envkit-lock-") as folder:
+    with TemporaryDirectory(prefix=paths.scratch("lock")) as folder:
         source = Path(folder) / _SOURCE
         source.write_text(text, encoding="utf-8")
         names = conda_lock_map()

@@ -21,6 +21,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from envkit.errors import Error
+from envkit.fetch.use import use
 from envkit.files import parse_json
 from envkit.messages import _
 from envkit.progress import Observer
@@ -44,6 +45,7 @@ class PackageCache:
     @contextlib.contextmanager
     def held(self, observer: Observer) -> Iterator[None]:
         """Hold the cache for this process alone; what a killed one left half-made is removed."""
+        use(self.root.parent, observer)
         with _disk_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = FileLock(self.root / "lock")

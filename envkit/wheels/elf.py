@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envkit import paths
 from envkit.errors import Error
 from envkit.messages import _
 
@@ -124,7 +125,7 @@ def with_runpath(path: Path, elf: Elf, runpath: str) -> bytes:
 
 
 def _patchelf(path: Path, runpath: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="envkit-elf-") as folder:
+    with tempfile.TemporaryDirectory(prefix=paths.scratch("elf")) as folder:
         copy = Path(folder) / path.name
         shutil.copyfile(path, copy)
         command = [_patchelf_command(), "--set-rpath", runpath, str(copy)]

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
+from envkit import paths
 from envkit.errors import Error, InputError
 from envkit.messages import _
 from envkit.model import CPU, Variant
@@ -169,7 +170,7 @@ def _newer_pip(folder: Path, failed: pip.PipError) -> list[str]:
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[Path]:
     try:
-        folder = tempfile.mkdtemp(prefix="envkit-plan-")
+        folder = tempfile.mkdtemp(prefix=paths.scratch("plan"))
     except OSError as problem:
         raise Error(
             _("no temporary folder can be made: {reason}").format(reason=problem.strerror or problem),
