@@ -9,10 +9,12 @@ from envkit.channels.condarc import Condarc, condarc_bases, read_condarc
 from envkit.channels.mistakes import Mistake
 from envkit.channels.names import Location, canonical_url, channel_name, locate
 from envkit.channels.pypi import index_at, index_url, is_pypi_file, pypi_files, pypi_simple
+from envkit.channels.settings import MAINLAND, condarc_text, pip_conf_text
 from envkit.channels.table import Carriage, Mirror, Table, Tree, table
 from envkit.channels.urls import hostname, is_url, local_path, shown
 
 __all__ = [
+    "MAINLAND",
     "Canonical",
     "Carriage",
     "Condarc",
@@ -25,6 +27,7 @@ __all__ = [
     "canonicalise_url",
     "channel_name",
     "condarc_bases",
+    "condarc_text",
     "hostname",
     "index_at",
     "index_url",
@@ -33,6 +36,7 @@ __all__ = [
     "is_url",
     "local_path",
     "locate",
+    "pip_conf_text",
     "pypi_files",
     "pypi_simple",
     "read_condarc",

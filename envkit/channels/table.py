@@ -44,10 +44,11 @@ class Carriage:
 class Mirror:
     """One row: a server that speaks conda's layout. `channels` has "pkgs/main" and the like as well.
 
-    `files` and `wheels` are where it has copies of the Python index's files and of PyTorch's wheel index,
-    `simple` is its simple API for pip. `redirects` is the id of the mirror that answers for what this one
-    lacks: the two are not independent. `date` is that of the newest evidence for the row, as far as it is
-    known ("2026-05-08").
+    `files` and `wheels` are where it has copies of the Python index's files and of PyTorch's wheel index
+    (`wheels_carried`: "no" and "unknown" are two things); `flat` says that the latter is one list of files,
+    for pip's --find-links; `simple` is its simple API.
+    `redirects` is the id of the mirror that answers for what this one lacks: the two are not independent.
+    `date` is that of the newest evidence for the row, as far as it is known ("2026-05-08").
     """
 
     id: str
@@ -57,6 +58,8 @@ class Mirror:
     zst: bool = True
     files: str | None = None
     wheels: str | None = None
+    wheels_carried: str = "unknown"
+    flat: bool = False
     simple: str | None = None
     redirects: str | None = None
     date: str | None = None
@@ -184,6 +187,8 @@ def _mirror(row: Mapping[str, Any], redirects: str | None) -> Mirror:
         zst=not str(conda.get("metadata", {}).get("repodata.json.zst", "")).startswith("no"),
         files=row.get("pypi", {}).get("files"),
         wheels=_wheels(row.get("pytorch_wheels", {})),
+        wheels_carried=str(row.get("pytorch_wheels", {}).get("carried", "unknown")),
+        flat="index" not in row.get("pytorch_wheels", {}),
         simple=row.get("pypi", {}).get("simple"),
         redirects=redirects,
         date=_newest_date(row),

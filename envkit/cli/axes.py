@@ -15,7 +15,7 @@ import click
 from envkit.channels import read_condarc
 from envkit.errors import InputError
 from envkit.host import read_host
-from envkit.matrix import Axes, Matrix, choose
+from envkit.matrix import Axes, Matrix, choose, find_root, read_matrix
 from envkit.messages import _
 from envkit.model import Variant
 from envkit.up import Request
@@ -187,6 +187,17 @@ def request_of(
         **how,
         fallback=os.environ.get("ENVKIT_FALLBACK", "auto").lower() != "never",
     )
+
+
+def matrix_channels() -> tuple[str, ...]:
+    """The channels of the project's matrix, conda-forge first; outside of any project those of PyTorch."""
+    try:
+        root = find_root()
+    except InputError:
+        return ("conda-forge", "pytorch", "nvidia")
+    known = read_matrix(root / "environments" / "matrix.yaml")
+    named = dict.fromkeys(channel for source in known.sources.values() for channel in source.channels)
+    return tuple(sorted(named, key=lambda channel: channel != "conda-forge"))
 
 
 def chosen_variants(known: Matrix, variant: str | None, axes: Axes, *, every: bool) -> tuple[Variant, ...]:

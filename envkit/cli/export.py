@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from envkit.cli.axes import chosen_variants
+from envkit.channels import MAINLAND, condarc_text, pip_conf_text
+from envkit.cli.axes import chosen_variants, matrix_channels
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import InputError
 from envkit.files import write_atomically
@@ -29,14 +30,19 @@ class _Asked:
     source: str | None
     platform: str | None
     hashes: HashKind
+    mirrors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Kind:
-    """One thing that can be exported: the text of it, and a line for `--help`."""
+    """One thing that can be exported: the text of it, and a line for `--help`.
+
+    `of_mirrors` says that it is made from a choice of mirrors, not from a lock.
+    """
 
     help: str
     make: Callable[[Session, _Asked], str]
+    of_mirrors: bool = False
 
 
 def _from_lock(session: Session, asked: _Asked) -> str:
@@ -48,11 +54,21 @@ def _from_lock(session: Session, asked: _Asked) -> str:
     return write(lock, asked.kind, platform, hashes=asked.hashes)
 
 
+def _condarc(session: Session, asked: _Asked) -> str:
+    return condarc_text(asked.mirrors, matrix_channels())
+
+
+def _pip_conf(session: Session, asked: _Asked) -> str:
+    return pip_conf_text(asked.mirrors)
+
+
 KINDS: Mapping[str, _Kind] = {
     "explicit": _Kind(help="archives with hashes, for `conda create --file`", make=_from_lock),
     "pixi": _Kind(help="a pixi.lock of all platforms", make=_from_lock),
     "environment": _Kind(help="an environment.yml with every build pinned", make=_from_lock),
     "requirements": _Kind(help="what pip installs, with hashes", make=_from_lock),
+    "condarc": _Kind(help="a .condarc for conda and mamba by hand", make=_condarc, of_mirrors=True),
+    "pip-conf": _Kind(help="a pip.conf for pip by hand", make=_pip_conf, of_mirrors=True),
 }
 
 
@@ -64,6 +80,9 @@ KINDS: Mapping[str, _Kind] = {
     "--hash", "hashes", type=click.Choice(["sha256", "md5"]), default="sha256",
     help="The hashes of an explicit file; old versions of conda know md5 alone.",
 )  # fmt: skip
+@click.option(
+    "--mirror", metavar="MIRROR", help=f"For condarc and pip-conf; {','.join(MAINLAND)} without it."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write this file instead of printing.")
 def command(
     session: Session,
@@ -71,9 +90,21 @@ def command(
     source: str | None,
     platform: str | None,
     hashes: HashKind,
+    mirror: str | None,
     output: Path | None,
 ) -> Outcome:
-    text = KINDS[kind].make(session, _Asked(kind=kind, source=source, platform=platform, hashes=hashes))
+    """Without VARIANT or LOCK: the lock of the variant for this machine."""
+    mirrors = tuple(word.strip() for word in (mirror or ",".join(MAINLAND)).split(",") if word.strip())
+    useless = [source, platform] if KINDS[kind].of_mirrors else [mirror]
+    if any(useless):
+        raise InputError(
+            _("{word} has no meaning for {kind}").format(
+                word=next(word for word in useless if word), kind=kind
+            ),
+            _("condarc and pip-conf are made from --mirror, all others from a lock"),
+        )
+    asked = _Asked(kind=kind, source=source, platform=platform, hashes=hashes, mirrors=mirrors or MAINLAND)
+    text = KINDS[kind].make(session, asked)
     if output is None:
         return Outcome(data={"kind": kind, "text": text}, text=text.rstrip("\n"))
     write_atomically(output, text)
