@@ -23,11 +23,18 @@ __all__ = ["is_current", "names", "read_environment"]
 
 
 def names() -> tuple[str, ...]:
-    """The named environments, sorted."""
+    """The named environments, sorted. Raises Error where their folder cannot be read."""
     try:
         found = [entry.name for entry in os.scandir(paths.environments()) if not entry.name.startswith(".")]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
+    except OSError as problem:
+        raise Error(
+            _("cannot read {path}: {reason}").format(
+                path=paths.environments(), reason=problem.strerror or problem
+            ),
+            _("check the permissions of the folder"),
+        ) from None
     return tuple(sorted(name for name in found if is_environment(paths.environments() / name)))
 
 

@@ -13,7 +13,7 @@ from envkit.install import conda, marker
 from envkit.install.busy import refuse_busy
 from envkit.install.commit import commit
 from envkit.install.current import is_current, read_environment
-from envkit.install.hold import hold
+from envkit.install.hold import hold, sweep
 from envkit.install.link import link
 from envkit.install.pip_section import install_wheels
 from envkit.install.plan import Plan, plan
@@ -101,12 +101,14 @@ def install(
 def tidy(prefix: Path, observer: Observer = SILENT) -> None:
     """Clear away what an installation left beside an environment that it had finished when it was killed.
 
-    That may be the whole old environment. Costs one look at a folder where there is nothing.
+    That may be the whole old environment, or the file of its lock alone. Costs one look at a folder where
+    there is nothing.
     """
     prefix = normal(prefix)
     if left_behind(prefix):
         with hold(prefix, observer):
             recover(prefix, observer)
+    sweep(prefix)
 
 
 def _tell_added(prefix: Path, wanted: Plan, observer: Observer) -> None:

@@ -6,6 +6,7 @@ The name has no `.json` ending because conda reads every `conda-meta/*.json` as 
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,11 @@ def write(prefix: Path, marker: Marker) -> None:
 
 def read(prefix: Path) -> Marker | None:
     """The marker of a prefix, None where there is none; Error for one that cannot be understood."""
+    place = path(prefix)
     try:
-        document = parse_json(path(prefix).read_text(encoding="utf-8"))
+        if not stat.S_ISREG(place.stat().st_mode):  # reading a pipe would never end
+            raise ValueError(_("it is no plain file"))
+        document = parse_json(place.read_text(encoding="utf-8"))
         if not isinstance(document, dict) or document.pop("schema", None) != _SCHEMA:
             raise ValueError(_("another version of envkit wrote it"))
         return _parse(document)

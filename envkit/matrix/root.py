@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from envkit.errors import InputError
@@ -46,6 +47,14 @@ def find_root(start: Path | None = None) -> Path:
 
 def _has_matrix(folder: Path) -> bool:
     try:
-        return (folder / MATRIX).is_file()
+        return stat.S_ISREG((folder / MATRIX).stat().st_mode)
+    except PermissionError as problem:
+        inside = (folder / MATRIX).parent
+        if not os.path.isdir(inside):  # noqa: PTH112 (that of Path raises)
+            return False  # a folder above the project that others keep to themselves
+        raise InputError(
+            _("{folder} cannot be read: {reason}").format(folder=inside, reason=problem.strerror),
+            _("allow it: chmod -R u+rX {folder}").format(folder=inside),
+        ) from None
     except OSError:
         return False

@@ -67,10 +67,10 @@ class Installer:
         }  # fmt: skip
         return install(lock, prefix or self.prefix, **(arguments | changes))
 
-    def command(self, lock: Lock, prefix: Path | None = None) -> list[str]:
-        """The same in a process of its own."""
+    def command(self, lock: Lock, prefix: Path | None = None, mirror: str = "official") -> list[str]:
+        """The same in a process of its own; from one mirror alone where one is given."""
         order = lock.path.with_suffix(".order")
-        order.write_bytes(pickle.dumps((lock, prefix or self.prefix, self.cache)))
+        order.write_bytes(pickle.dumps((lock, prefix or self.prefix, self.cache, mirror)))
         return [sys.executable, str(Path(__file__).with_name("install_in_child.py")), str(order)]
 
     def beside(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Run by tests in a process of its own: install a pickled (lock, prefix, cache); notes go to stdout."""
+"""Run by tests in a process of its own: install a pickled (lock, prefix, cache, mirror); notes to stdout."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Printer(Observer):
 
 
 def main() -> int:
-    lock, prefix, cache = pickle.loads(Path(sys.argv[1]).read_bytes())
+    lock, prefix, cache, mirror = pickle.loads(Path(sys.argv[1]).read_bytes())
     try:
         print("begin", flush=True)
         install(
-            lock, prefix, name="tiny", variant=None, routes=fetch.routes("official"), cache=cache,
-            observer=Printer(),
+            lock, prefix, name="tiny", variant=None, cache=cache, observer=Printer(),
+            routes=fetch.routes(mirror, only=mirror != "official"),
         )  # fmt: skip
     except Error as problem:
         print(f"{problem}\n{problem.hint}", flush=True)

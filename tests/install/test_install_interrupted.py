@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -32,34 +31,6 @@ def duration(installer, lock):
     process.communicate(timeout=60)
     assert process.returncode == 0
     return time.monotonic() - began
-
-
-@pytest.mark.parametrize("cold", [True, False], ids=["cold", "update"])
-def test_killed_at_any_moment_then_run_again(channel, installer, tree_hash, cold):
-    old_lock = channel.lock(*channel.packages[:2], path=channel.root / "old.yml")
-    lock = channel.lock()
-    old = tree_hash(installer(old_lock).prefix)
-    whole = duration(installer, lock)
-    new = tree_hash(installer.prefix)
-    draw = random.Random(2)
-    seen = set()
-    for moment in range(6):
-        shutil.rmtree(installer.prefix)
-        if cold:
-            shutil.rmtree(installer.cache)
-        else:
-            installer(old_lock)
-        process = start(installer.command(lock))
-        time.sleep(whole * (moment + draw.random()) / 6)
-        process.kill()
-        process.communicate()
-        found = tree_hash(installer.prefix) if installer.prefix.exists() else None
-        assert found in ({None, new} if cold else {old, new})
-        seen.add(found)
-        installer(lock)
-        assert tree_hash(installer.prefix) == new
-        assert installer.beside() == []
-    assert seen & {None, old}, "no kill came before the commit"
 
 
 def test_control_c_cleans_up(channel, installer):
