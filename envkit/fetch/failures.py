@@ -34,7 +34,8 @@ class Attempt:
     "server" (5xx), "status" (any other), "stalled", "cut" (fewer bytes than announced), "page" (a web page
     instead of the file), "size", "room" (more bytes than there is room for), "sha256", "content", "redirect"
     (to where it may not lead), "untrusted" (a host that nobody chose) and "absent" (not in a directory).
-    `url` shows no credentials. `wait` is what the host asked for, in seconds.
+    `url` shows no credentials. `wait` is what the host asked for, in seconds. `allow` is the host that
+    `--allow-host` would let be asked.
     """
 
     host: str
@@ -42,6 +43,7 @@ class Attempt:
     kind: str
     detail: str
     wait: float = 0.0
+    allow: str = ""
 
     @property
     def connection(self) -> bool:
@@ -97,7 +99,7 @@ def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
             ),
             attempts=attempts,
         )
-    if refused := [attempt.host for attempt in asked if attempt.kind == "untrusted"]:
+    if refused := [attempt.allow for attempt in asked if attempt.allow]:
         hint = _("where you trust it: --allow-host {host}").format(host=refused[0])
     else:
         hint = _("choose another mirror, or a list in order: MIRROR=official,tuna")

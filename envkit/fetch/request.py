@@ -69,7 +69,7 @@ class Request:
         if offset and digest.hexdigest() == self.wanted.sha256:
             return Served(path=self.partial, candidate=candidate)
         if reason := self.session.trust.refusal(candidate.url):
-            raise Failed(candidate.attempt("untrusted", reason))
+            raise Failed(candidate.attempt("untrusted", reason, allow=candidate.host))
         known = self.session.has_answered(candidate.url)
         trail = [candidate.url]
         started = False
@@ -90,9 +90,9 @@ class Request:
             raise Failed(attempt, gained=max(0, self._size() - offset)) from None
         except Untrusted as problem:
             raise Failed(
-                candidate.attempt("redirect", _redirected(trail[-1], str(problem)))
+                candidate.attempt("redirect", _redirected(trail[-1], str(problem)), allow=_host(trail[-1]))
                 if len(trail) > 1
-                else candidate.attempt("untrusted", str(problem))
+                else candidate.attempt("untrusted", str(problem), allow=candidate.host)
             ) from None
         except httpx.InvalidURL as problem:
             raise Failed(candidate.attempt("redirect", str(problem))) from None
@@ -142,7 +142,10 @@ class Request:
 
     def _allow(self, url: str, target: str) -> None:
         if reason := self.session.trust.refusal(target, origin=url):
-            raise Failed(self.candidate.attempt("redirect", _redirected(target, reason)))
+            # TLS is given up for nobody: where it would be, naming the host does not help.
+            same = ("https:",) if url.startswith("https:") else ("https:", "http:")
+            allow = _host(target) if target.startswith(same) else ""
+            raise Failed(self.candidate.attempt("redirect", _redirected(target, reason), allow=allow))
 
     def _show_redirects(self, trail: Sequence[str]) -> None:
         """Say where a file comes from in truth: a firewall with a list of hosts must be able to know."""

@@ -24,9 +24,9 @@ class Candidate:
     def host(self) -> str:
         return host_of(self.url)
 
-    def attempt(self, kind: str, detail: str) -> Attempt:
+    def attempt(self, kind: str, detail: str, *, allow: str = "") -> Attempt:
         """A failure at this URL."""
-        return Attempt(host=self.host, url=shown(self.url), kind=kind, detail=detail)
+        return Attempt(host=self.host, url=shown(self.url), kind=kind, detail=detail, allow=allow)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -255,3 +255,19 @@ def test_tls_is_checked_against_the_name_and_not_the_address_that_was_judged(
     assert told.endswith(f"redirects to cdn.inside.example:{port}")
     assert last.startswith("packages fetched: 1 from mirror.inside.example:")
     assert "failed: 1 at 127.0.0.1:" in last
+
+
+def test_a_redirect_inside_a_company_is_refused_with_the_way_to_allow_it(
+    serve: Callable[..., Server], tmp_path: Path
+) -> None:
+    """A repository manager that keeps its files in a store of its own."""
+    manager, store = serve(), serve(HEALTHY)
+    target = store.url.replace("127.0.0.1", "store.inside.example")
+    manager.faults[PATH] = Fault(status=302, headers={"Location": f"{target}/{PATH}"})
+    with pytest.raises(FetchError, match="plain http") as refused:
+        archives([FOO.locked()], routes=impatient(manager.url), cache=tmp_path)
+    host = target.removeprefix("http://")
+    assert f"--allow-host {host}" in refused.value.hint
+    assert store.connections == 0
+    archives([FOO.locked()], routes=impatient(manager.url, trusted=[host]), cache=tmp_path)
+    assert (package_cache(tmp_path) / FOO.stem).is_dir()
