@@ -61,13 +61,20 @@ class Condarc:
             yield f"{alias}/{channel}"
 
     @property
-    def hosts(self) -> frozenset[str]:
-        """The URLs of all places at hosts that the table does not know: whom the user chose to trust."""
-        urls = {*self._custom().values(), *self._urls("default_channels", "channels")}
+    def urls(self) -> frozenset[str]:
+        """The URLs of all places, without the names of the channels that a base is for."""
+        urls = {*self._custom().values(), *map(secured, self._urls("default_channels", "channels"))}
         if (alias := self._alias()) is not None:
             urls.add(alias)
+        return frozenset(urls)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The URLs of all places at hosts that the table does not know: whom the user chose to trust."""
         return frozenset(
-            url for url in urls if is_url(url, "https", "http") and not table().at_host(hostname(url) or "")
+            url
+            for url in self.urls
+            if is_url(url, "https", "http") and not table().at_host(hostname(url) or "")
         )
 
     @property

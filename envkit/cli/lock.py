@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from envkit.channels import condarc_bases, read_condarc
 from envkit.cli.axes import Mirrors, axes_options, chosen_variants, mirror_options
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import ExitCode, Findings, InputError
@@ -265,7 +266,7 @@ def _lock_file(session: Session, file: Path, asked: _Asked) -> Outcome:
 
 
 def _canonicalise(session: Session, file: Path, output: Path | None) -> Outcome:
-    text, notes = canonicalise(file)
+    text, notes = canonicalise(file, also=condarc_bases(read_condarc().settings))
     target = output or file
     write_atomically(target, text)
     lines = [str(note) for note in notes] + [_("written to {path}").format(path=target)]

@@ -22,7 +22,7 @@ from envkit.report.width import wrap
 
 if TYPE_CHECKING:
     from envkit import fetch
-    from envkit.fetch.measure import Measurement
+    from envkit.fetch.measure import Measurement, Target
     from envkit.fetch.measured import Memory
 
 _COLUMNS = 80
@@ -145,6 +145,8 @@ def measurements(
     from envkit.fetch.measure import SECONDS, measure, targets
 
     wanted = targets(facts.mirrors.values())
+    known = {target.host for target in wanted}
+    wanted = (*wanted, *(target for target in _own_targets(routes) if target.host not in known))
     observer.note(
         _("asking {count} mirrors, {seconds:.0f} seconds at most").format(count=len(wanted), seconds=SECONDS)
     )
@@ -165,6 +167,15 @@ def measurements(
         text="\n".join(text),
         code=ExitCode.OK if answered else ExitCode.ENVIRONMENT,
     )
+
+
+def _own_targets(routes: fetch.Routes) -> Iterator[Target]:
+    """What to ask the servers that the user named, and those of a .condarc."""
+    from envkit.fetch.measure import target_at
+
+    for source in routes.sources("conda-forge", "noarch"):
+        if source.directory is None:
+            yield target_at(source.place, source.url, zst=source.zst)
 
 
 def _latency(one: Measurement) -> str:

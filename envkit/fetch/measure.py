@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from envkit.fetch.session import Session
 
-__all__ = ["SECONDS", "Measurement", "Target", "measure", "targets"]
+__all__ = ["SECONDS", "Measurement", "Target", "measure", "target_at", "targets"]
 
 SECONDS = 3.0
 """How long measuring may take in all."""
@@ -85,9 +85,13 @@ def targets(mirrors: Iterable[Mirror]) -> tuple[Target, ...]:
     for mirror in mirrors:
         url = mirror.url(_CHANNEL, "noarch", sure=False)
         if url is not None:
-            ending = ".zst" if mirror.zst else ""
-            found.append(Target(id=mirror.id, url=f"{url}/noarch/repodata.json{ending}"))
+            found.append(target_at(mirror.id, url, zst=mirror.zst))
     return tuple(found)
+
+
+def target_at(name: str, channel: str, *, zst: bool = True) -> Target:
+    """What to ask for where a channel lies: the index of the subdir that every channel has."""
+    return Target(id=name, url=f"{channel}/noarch/repodata.json{'.zst' if zst else ''}")
 
 
 def measure(

@@ -116,6 +116,7 @@ class Ranking:
     memory: Memory | None = None
     seconds: float = SECONDS
     _costs: Mapping[str, float] | None = None
+    _read: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def arrange(
@@ -140,7 +141,8 @@ class Ranking:
 
     def _known(self, session: Session | None, observer: Observer) -> Mapping[str, float]:
         with self._lock:
-            if self._costs is None and self.memory is not None:
+            if self._costs is None and self.memory is not None and not self._read:
+                self._read = True
                 found = {one.id: one.cost for one in self.memory.read()}
                 if all(target.id in found for target in self.wanted):
                     self._costs = found

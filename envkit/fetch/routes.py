@@ -242,24 +242,35 @@ def _ranking(
     transports: Iterable[Transport], facts: Table, access: Access, memory: Path | None
 ) -> Ranking | None:
     """The order of the mirrors that nobody chose; None where there are no two of them."""
-    mirrors = [
+    # What a .condarc or the command line names keeps its place, whatever its speed.
+    kept = {
+        transport.mirror.id for transport in transports if isinstance(transport, Site) and transport.named
+    }
+    kept |= {
+        base.row
+        for transport in transports
+        if isinstance(transport, Own)
+        for url in transport.condarc.urls
+        if (base := facts.base_of(url)) is not None
+    }
+    mirrors = dict.fromkeys(
         facts.upstream if isinstance(transport, Upstream) else transport.mirror
         for transport in transports
-        if isinstance(transport, Upstream) or (isinstance(transport, Site) and not transport.named)
-    ]
-    wanted = targets(dict.fromkeys(mirrors))
+        if isinstance(transport, Upstream | Site)
+    )
+    wanted = targets(mirror for mirror in mirrors if mirror.id not in kept)
     if len(wanted) < 2:
         return None
     try:
-        kept = Memory(path=memory or paths.state() / "mirrors.json", network=network(access))
+        remembered = Memory(path=memory or paths.state() / "mirrors.json", network=network(access))
     except OSError:  # nobody knows whose home this is
-        kept = None
+        remembered = None
     ids = {base.place.partition("/")[0]: base.row for base in facts.bases}
     ids[hostname(facts.pytorch) or ""] = facts.upstream.id
     ids |= {target.host: target.id for target in wanted}
     known = {target.id for target in wanted}
     return Ranking(
-        wanted=wanted, ids={host: name for host, name in ids.items() if name in known}, memory=kept
+        wanted=wanted, ids={host: name for host, name in ids.items() if name in known}, memory=remembered
     )
 
 
