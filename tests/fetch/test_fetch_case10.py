@@ -102,9 +102,7 @@ def test_all_exhausted_is_the_mirrors_failure_and_no_empty_channel(
     lacking, busy = serve(), serve()
     busy.everywhere = Fault(status=500)
     with pytest.raises(FetchError) as failed:
-        repodata(
-            "conda-forge", subdir, routes=impatient(lacking.url, busy.url), cache=tmp_path
-        )
+        repodata("conda-forge", subdir, routes=impatient(lacking.url, busy.url), cache=tmp_path)
     assert failed.value.code == 3
     assert f"{lacking.host}: the channel has no subdir '{subdir}' there (HTTP 404" in failed.value.message
     assert f"{busy.host}: HTTP 500" in failed.value.message
