@@ -241,13 +241,12 @@ def _expanded(document: dict[Any, Any], environ: Mapping[str, str]) -> dict[Any,
     def expand(value: Any) -> Any:
         if isinstance(value, str):
             return _expand(value, environ)
-        for key in range(len(value)) if isinstance(value, list) else tuple(value or ()):
-            value[key] = expand(value[key])
+        if isinstance(value, list | dict):
+            for key in range(len(value)) if isinstance(value, list) else tuple(value):
+                value[key] = expand(value[key])
         return value
 
-    for key, value in document.items():
-        if isinstance(value, str | list | dict):
-            document[key] = expand(value)
+    expand(document)
     return document
 
 

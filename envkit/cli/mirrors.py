@@ -14,7 +14,7 @@ from envkit.channels import Condarc, Mirror, Table, read_condarc, table
 from envkit.cli.axes import Mirrors, matrix_channels, mirror_options
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.cli.view import terminal_columns
-from envkit.errors import ExitCode
+from envkit.errors import ExitCode, InputError
 from envkit.messages import _
 from envkit.progress import Observer
 from envkit.report import table as columns_of
@@ -51,6 +51,16 @@ def carriage(
     from envkit.fetch.measured import told
 
     rows = [_row(mirror, facts, channels) for mirror in facts.mirrors.values()]
+    places = {channel: _places(routes, channel) for channel in channels}
+    asked = [
+        *routes.describe(channel for channel in channels if places[channel]),
+        *(
+            _("{channel}: nobody who may be asked has it").format(channel=name)
+            for name in channels
+            if not places[name]
+        ),
+    ]
+    measured = _measured(routes)
     header = (_("mirror"), *channels, _("pip"), _("wheels"), _("as of"))
     lines = [
         (
@@ -69,9 +79,8 @@ def carriage(
         _("pip, wheels: copies of the Python index's files and of PyTorch's own wheels"),
         "",
         _("asked here, with --mirror {choice}:").format(choice=routes.choice),
-        *_indented(routes.describe(channels), columns),
+        *_indented(asked, columns),
     ]
-    measured = _measured(routes)
     if measured:
         said = _("measured here within a day: {mirrors}").format(mirrors=", ".join(map(told, measured)))
         text += ["", *_indented([said], columns)]
@@ -84,11 +93,19 @@ def carriage(
         "mirrors": rows,
         "choice": routes.choice,
         "measured": [asdict(one) for one in measured],
-        "routes": {channel: [source.place for source in routes.sources(channel)] for channel in channels},
+        "routes": places,
         "condarc": [str(path) for path in condarc.paths],
         "mistakes": [{**asdict(mistake), "path": str(mistake.path)} for mistake in condarc.mistakes],
     }
     return Outcome(data=data, text="\n".join(text))
+
+
+def _places(routes: fetch.Routes, channel: str) -> list[str]:
+    """Who is asked for a channel, in order; nobody where only mirrors may be that lack it."""
+    try:
+        return [source.place for source in routes.sources(channel)]
+    except InputError:
+        return []
 
 
 def _measured(routes: fetch.Routes) -> Sequence[Measurement]:
