@@ -161,6 +161,23 @@ def test_other_mistakes(text: str, line: int, id: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "channels: {1: true, a: {b: null}}\n",
+        "custom_channels: {3: 4, '': x, conda-forge: 'https://['}\n",
+        "3: [null]\nchannel_alias: [a]\nssl_verify: {}\nproxy_servers: {https: [1]}\n",
+        "default_channels: [1, null, 'https://[']\nchannels: [true]\n",
+    ],
+)
+def test_nonsense_is_survived(text: str, tmp_path: Path) -> None:
+    condarc = read(tmp_path, text)
+    assert condarc.places("conda-forge", "linux-64") == ()
+    assert condarc.hosts == frozenset()
+    assert dict(condarc.proxies) == {}
+    assert condarc.certificates is None
+
+
+@pytest.mark.parametrize(
     "text", ["", "# nothing\n---\n", "{}\n", "ssl_verify: true\nfuture_setting: {a: [b]}\n"]
 )
 def test_what_is_no_mistake(text: str, tmp_path: Path) -> None:

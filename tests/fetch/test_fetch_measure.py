@@ -13,7 +13,7 @@ import zstandard
 from faultyserver import Fault, Server
 from watching import IMPATIENT, Notes
 
-from envkit.channels import Carriage, Mirror, Table, table
+from envkit.channels import Carriage, Mirror, Table, read_condarc, table
 from envkit.fetch import Routes, Session, Trust, repodata
 from envkit.fetch.access import Access
 from envkit.fetch.measure import Measurement, Target, measure, targets
@@ -124,6 +124,24 @@ def test_the_users_own_place_stays_first_and_is_not_measured() -> None:
     ranking = Ranking(wanted=(), ids={"a": "a", "b": "b"}, _costs={"a": 2.0, "b": 1.0})
     assert ranking.arrange(["own", "a", "a", "b", "other"]) == (0, 3, 1, 2, 4)
     assert ranking.arrange(["a"]) == (0,)
+
+
+def test_a_mirror_that_a_condarc_names_is_not_moved_by_its_speed(tmp_path: Path) -> None:
+    (tmp_path / ".condarc").write_text(
+        "custom_channels: {pytorch: 'https://mirrors.tuna.tsinghua.edu.cn/anaconda/cloud'}\n"
+    )
+    condarc = read_condarc({}, [tmp_path / ".condarc"])
+    made = routes("auto", condarc=condarc, memory=tmp_path / "m.json")
+    ranking = made.session.ranking
+    assert ranking is not None and ranking.memory is not None
+    assert [target.id for target in ranking.wanted] == ["anaconda", "nju", "sustech"]
+    fast = replace(row("nju"), speed=9e9)
+    ranking.memory.write([row("anaconda"), fast, row("sustech"), replace(row("tuna"), latency=9.0)])
+    again = routes("auto", condarc=condarc, memory=tmp_path / "m.json")
+    assert [source.place for source in again.sources("pytorch")][:2] == [
+        "mirrors.tuna.tsinghua.edu.cn",
+        "mirror.nju.edu.cn",
+    ]
 
 
 def test_where_nobody_answers_the_order_is_the_tables(
