@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,11 +13,13 @@ from envkit.errors import Error
 from envkit.files import write_atomically
 from envkit.model import Package
 
-__all__ = ["history", "register", "stem", "unregister"]
+__all__ = ["history", "register", "settle_records", "stem", "unregister"]
 
 # conda takes any text between the arrows. No time stamp: equal locks make equal prefixes.
 _HEADER = "==> 1980-01-01 00:00:00 <==\n# envkit writes no dates; the file's own says when it was made\n"
 _CHANNELS = {"https://conda.anaconda.org/": "", "https://repo.anaconda.com/pkgs/": "pkgs/"}
+# Both are optional to conda: conda/models/records.py.
+_PLACE_IN_CACHE = re.compile(rb'(?m)^  "extracted_package_dir": ".*",\n|,\n  "link": {[^{}]*}')
 _COMMANDS = ("conda", "mamba", "micromamba")
 
 
@@ -32,6 +35,17 @@ def history(packages: Iterable[Package]) -> str:
     """
     lines = sorted(f"+{_channel(package)}/{package.subdir}::{stem(package)}\n" for package in packages)
     return _HEADER + "# cmd: envkit install\n" + "".join(lines)
+
+
+def settle_records(folder: Path) -> None:
+    """Make rattler's records, private and naming our cache, those of the packages alone.
+
+    Who may read the prefix may list it, and the same lock makes the same bytes whatever the cache is called.
+    """
+    readable = folder.parent.stat().st_mode & 0o666
+    for record in folder.glob("*.json"):
+        record.write_bytes(_PLACE_IN_CACHE.sub(b"", record.read_bytes()))
+        record.chmod(readable)
 
 
 def _channel(package: Package) -> str:

@@ -173,9 +173,7 @@ def _fill(
     try:
         install_wheels(wanted.pip, files, stage.prefix, final, cache=cache, observer=observer)
         records = stage.prefix / "conda-meta"
-        readable = stage.prefix.stat().st_mode & 0o666
-        for record in records.glob("*.json"):
-            record.chmod(readable)  # rattler makes them private; who may read the prefix may list it
+        conda.settle_records(records)
         (records / "history").write_text(conda.history(wanted.conda), encoding="utf-8")
         marker.lock_copy(stage.prefix).write_bytes(text)
         marker.write(stage.prefix, written)

@@ -6,6 +6,7 @@ The records are built from each archive's own `info/index.json` (the lock has ne
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,12 +43,13 @@ def link(
     from rattler.platform import Subdir
 
     records = [_record(package, cache) for package in packages]
+    shelf = _shelf(cache, stage, packages)
     watcher = _Watcher(observer, total=len(records))
     work = install(
         records,
         stage,
         platform=Subdir(platform),
-        package_cache=PackageCache.new_layered([cache], validation_mode=ValidationMode.fast()),
+        package_cache=PackageCache.new_layered([shelf], validation_mode=ValidationMode.fast()),
         # What is missing from the cache is an error: only envkit.fetch opens connections.
         client=Client(timeout=0),
         reporter=cast("InstallerReporter", watcher),
@@ -63,6 +65,22 @@ def link(
         raise _explained(problem, packages, final, cache) from None
     finally:
         watcher.finish()
+
+
+def _shelf(cache: Path, stage: Path, packages: Sequence[Package]) -> Path:
+    """Where rattler is to look; it opens its notes for writing, though nothing is added.
+
+    So where the cache is read-only it gets copies of the notes, beside links to what is unpacked.
+    """
+    if os.access(cache, os.W_OK):
+        return cache
+    layer = stage.with_name("layer")
+    layer.mkdir()
+    for package in packages:
+        name = stem(package)
+        (layer / name).symlink_to(cache / name)
+        (layer / f"{name}.lock").write_bytes((cache / f"{name}.lock").read_bytes())
+    return layer
 
 
 class _Watcher:

@@ -162,3 +162,12 @@ def test_packages_of_other_categories_stay_out(channel, installer):
 def test_a_lock_that_names_a_package_twice(channel, installer):
     with pytest.raises(InputError, match=r"twice.*python"):
         installer(channel.lock(channel.packages[0], *channel.packages))
+
+
+def test_the_records_do_not_say_where_the_cache_is(environment, installer):
+    """So that the same lock makes the same bytes on every machine, and conda still reads them."""
+    for record in (environment.prefix / "conda-meta").iterdir():
+        text = record.read_text()
+        assert str(installer.cache) not in text, record.name
+        if record.suffix == ".json":
+            assert {"name", "url", "files", "paths_data", "sha256"} <= json.loads(text).keys()
