@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from envkit.errors import Error
 from envkit.install import marker
 from envkit.install.plan import Plan, plan
@@ -38,12 +40,12 @@ def sync(prefix: Path, wanted: Plan) -> Sync:
     records, _faults = read_records(prefix)
     found = compare(prefix, records, wanted)
     earlier = _earlier(prefix)
-    known = {package.name for package in earlier.pip} if earlier else set()
+    known = {canonicalize_name(package.name) for package in earlier.pip} if earlier else set()
     return Sync(
         add=found.missing,
         change=found.other,
         remove=(*found.extra, *found.added),
-        added=tuple(package for package in found.added if package.name not in known),
+        added=tuple(package for package in found.added if canonicalize_name(package.name) not in known),
     )
 
 

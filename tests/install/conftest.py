@@ -6,7 +6,7 @@ import hashlib
 import pickle
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,17 @@ KINDS = (
     ),
 )
 """One of every kind that an install treats in its own way."""
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    """The web server of the tests of fetch, on loopback."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "fetch"))
+    from faultyserver import Server
+
+    made = Server()
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import KINDS
@@ -18,9 +17,6 @@ from envkit import fetch
 from envkit.fetch.store import Store
 from envkit.fetch.unpack import unpack
 from envkit.model import Lock
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fetch"))
-from faultyserver import Server
 
 POINTS = [6, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.timeout(1500)])]
 
@@ -39,14 +35,13 @@ PACKAGES = (*KINDS, *BULK)
 class Setting:
     """A server, the locks over its packages, and what an installation of either looks like."""
 
-    server: Server
+    server: Any
     old: Lock
     new: Lock
 
 
 @pytest.fixture
-def setting(tmp_path):
-    server = Server()
+def setting(tmp_path, server):
     server.files |= channel_files(*PACKAGES)
     server.delay = 0.03
 
@@ -59,8 +54,7 @@ def setting(tmp_path):
         )  # fmt: skip
 
     locked = [package.locked(platform=KINDS[0].platform) for package in PACKAGES]
-    yield Setting(server=server, old=lock("old.yml", *locked[:2]), new=lock("new.yml", *locked))
-    server.close()
+    return Setting(server=server, old=lock("old.yml", *locked[:2]), new=lock("new.yml", *locked))
 
 
 def start(command):
