@@ -5,15 +5,21 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import io
+import json
 import os
 import subprocess
+import tarfile
 from dataclasses import replace
 
 import pytest
+from tinychannel import PLATFORM
 
+from envkit import fetch
 from envkit.errors import Error, InputError
 from envkit.install import is_current, read_environment
 from envkit.install.pip_section import shebang
+from envkit.model import Package
 
 
 def output(*command):
@@ -74,3 +80,76 @@ def test_shebangs():
     assert shebang("/env/bin/python") == "#!/env/bin/python\n"
     assert shebang("/my env/bin/python").startswith("#!/bin/sh\n'''exec' \"/my env/bin/python\"")
     assert shebang("/" + "l" * 130).startswith("#!/bin/sh\n")
+
+
+def test_the_pip_section_is_fetched_like_the_rest_and_then_needs_no_network(
+    pip_channel, wheel, installer, server, tree_hash, tmp_path
+):
+    name = wheel.file_name
+    server.files[name] = (tmp_path / name).read_bytes()
+    far = replace(wheel, url=f"{server.url}/{name}")
+    lock = pip_channel.lock(*pip_channel.packages, far)
+    with pytest.raises(Error, match=server.host):
+        installer(lock)  # a host that nobody chose
+    assert server.log == []
+    made = installer(lock, routes=fetch.routes("official", allow_hosts=[server.host]))
+    assert len(server.asked(name)) == 1
+    (origin,) = made.prefix.glob("lib/python3*/site-packages/*/direct_url.json")
+    assert json.loads(origin.read_text()) == {
+        "archive_info": {"hash": f"sha256={far.sha256}", "hashes": {"sha256": far.sha256}},
+        "url": far.url,
+    }
+    first = tree_hash(made.prefix)
+    installer(lock, routes=fetch.routes("official", offline=True))
+    assert tree_hash(made.prefix) == first
+    assert len(server.asked(name)) == 1
+    (kept,) = (installer.cache / "wheels" / far.sha256).iterdir()
+    kept.write_bytes(kept.read_bytes() + b"changed")
+    with pytest.raises(Error, match=name):  # hashed before it is used, and nobody may be asked for another
+        installer(lock, routes=fetch.routes("official", offline=True))
+    assert tree_hash(made.prefix) == first
+
+
+BACKEND = """
+import pathlib, zipfile
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "sourced-1.0-py3-none-any.whl"
+    info = "sourced-1.0.dist-info"
+    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
+        wheel.writestr("sourced.py", "")
+        wheel.writestr(info + "/METADATA", "Metadata-Version: 2.1\\nName: sourced\\nVersion: 1.0\\n")
+        wheel.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "/RECORD", "")
+    return name
+"""
+
+
+@pytest.mark.parametrize("backend", ["its own", "one that is not there"])
+def test_what_comes_as_source_is_built_with_what_is_there(pip_channel, installer, tmp_path, backend):
+    file = tmp_path / "sourced-1.0.tar.gz"
+    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    if backend != "its own":
+        project = '[build-system]\nrequires = ["nowhere"]\nbuild-backend = "nowhere.backend"\n'
+    files = {
+        "pyproject.toml": project,
+        "backend.py": BACKEND,
+        "PKG-INFO": "Metadata-Version: 2.1\nName: sourced\nVersion: 1.0\n",
+    }
+    with tarfile.open(file, "w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"sourced-1.0/{name}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    sourced = Package(
+        name="sourced", version="1.0", manager="pip", platform=PLATFORM, url=file.as_uri(),
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(),
+    )  # fmt: skip
+    lock = pip_channel.lock(*pip_channel.packages, sourced)
+    if backend == "its own":
+        made = installer(lock)
+        assert list(made.prefix.glob("lib/python3*/site-packages/sourced.py"))
+    else:
+        with pytest.raises(Error, match="pip could not install") as caught:
+            installer(lock)
+        assert "sourced come as source" in caught.value.hint
+        assert not installer.prefix.exists()
