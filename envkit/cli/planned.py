@@ -11,7 +11,7 @@ from envkit.cli.frame import Outcome, Session
 from envkit.errors import ExitCode
 from envkit.install import Preview
 from envkit.install.drift.packages import said
-from envkit.install.work import Part, total
+from envkit.install.work import Part, Work, total
 from envkit.messages import _
 from envkit.report import to_json, to_text
 from envkit.report.size import spoken
@@ -51,7 +51,8 @@ def _lines(found: Preview, session: Session) -> Iterator[str]:
         (_("link"), work.link),
         (_("pip"), work.pip),
     ):
-        yield f"{pad(title, _COLUMN)}{_counted(parts)}"
+        archives = parts is work.fetch or parts is work.unpack
+        yield f"{pad(title, _COLUMN)}{_counted(parts, work.unsized if archives else None)}"
         if session.verbose > 0:
             yield from (f"{pad('', _COLUMN)}{_named(part)}" for part in parts)
     if found.replaces:
@@ -79,11 +80,14 @@ def _lines(found: Preview, session: Session) -> Iterator[str]:
     )
 
 
-def _counted(parts: Sequence[Part]) -> str:
+def _counted(parts: Sequence[Part], unsized: int | None) -> str:
+    """How many packages and bytes; `unsized` is about how many those of unknown size have together."""
     known, unknown = total(parts)
     text = _("{count} packages").format(count=len(parts))
     if not parts:
         return text
+    if unknown and unsized is not None:
+        return _("{packages}, about {size}").format(packages=text, size=spoken(known + unsized))
     if unknown == len(parts):
         return _("{packages}, of unknown size").format(packages=text)
     if unknown:
@@ -110,6 +114,7 @@ def _data(found: Preview) -> dict[str, Any]:
         "current": found.current,
         "replaces": found.replaces,
         "possible": found.possible,
+        "bytes": _bytes(work),
         "fetch": [_part(part) for part in work.fetch],
         "unpack": [_part(part) for part in work.unpack],
         "link": [_part(part) for part in work.link],
@@ -121,6 +126,20 @@ def _data(found: Preview) -> dict[str, Any]:
         "processes": [asdict(user) for user in found.processes],
         "preflight": to_json(found.preflight),
     }
+
+
+def _bytes(work: Work) -> dict[str, int | None]:
+    """What is known of the bytes of each step; None where something is not."""
+    found: dict[str, int | None] = {}
+    for name, parts, rest in (
+        ("fetch", work.fetch, work.unsized),
+        ("unpack", work.unpack, work.unsized),
+        ("link", work.link, None),
+        ("pip", work.pip, None),
+    ):
+        known, unknown = total(parts)
+        found[name] = known if not unknown else None if rest is None else known + rest
+    return found
 
 
 def _part(part: Part) -> dict[str, Any]:

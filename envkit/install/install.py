@@ -23,6 +23,7 @@ from envkit.install.stage import Stage, left_behind, recover, staged
 from envkit.install.sync import added_by_user
 from envkit.install.target import check_name, check_target, normal
 from envkit.install.work import Work, measure
+from envkit.lock import download_size
 from envkit.messages import _
 from envkit.model import Environment, Host, Lock, Status, Variant
 from envkit.progress import SILENT, Observer
@@ -74,7 +75,8 @@ def install(
             refuse_busy(prefix)
             if not force:
                 _tell_added(prefix, wanted, observer)
-        work = measure(wanted, cache=cache, routes=routes, sizes=sizes)
+        together = download_size(lock, wanted.platform)
+        work = measure(wanted, cache=cache, routes=routes, sizes=sizes, together=together)
         report = preflight(work, lock, prefix, cache=cache, host=host or read_host())
         refuse(report)
         for check in report.checks:

@@ -63,7 +63,7 @@ def demand(work: Work, prefix: Path, cache: Path) -> tuple[Demand, ...]:
     cache, parent = _existing(cache), _existing(prefix.parent)
     shared = cache.stat().st_dev == parent.stat().st_dev
     wheels = [part for part in work.fetch if part.package.manager == "pip"]
-    unpacked = _unpacked(work.unpack)
+    unpacked = _unpacked(work)
     kept = _Amount.of(wheels, growth=1.0)
     archives = [part.bytes or 0 for part in work.fetch if part.package.manager == "conda"]
     into_cache = unpacked + kept + _Amount(least=0, likely=max(archives, default=0), inodes=0)
@@ -96,8 +96,10 @@ class _Amount:
         return cls(least=known, likely=int(known * growth), inodes=len(archives))
 
 
-def _unpacked(parts: Sequence[Part]) -> _Amount:
-    return _Amount.of(parts, growth=GROWTH)
+def _unpacked(work: Work) -> _Amount:
+    unsized = work.unsized or 0
+    rest = _Amount(least=unsized if work.is_sure else 0, likely=int(unsized * GROWTH), inodes=0)
+    return _Amount.of(work.unpack, growth=GROWTH) + rest
 
 
 def _linked(parts: Sequence[Part], unpacked: _Amount, *, copied: bool) -> _Amount:

@@ -15,6 +15,7 @@ from envkit.install.preflight import preflight
 from envkit.install.sync import Sync, sync
 from envkit.install.target import check_place, is_environment, normal
 from envkit.install.work import Work, measure
+from envkit.lock import download_size
 from envkit.model import Host, Lock, Report
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def preview(
     wanted = plan(lock, platform)
     prefix = normal(prefix)
     replaces = check_place(prefix)
-    work = measure(wanted, cache=cache, routes=routes, sizes=sizes)
+    together = download_size(lock, wanted.platform)
+    work = measure(wanted, cache=cache, routes=routes, sizes=sizes, together=together)
     return Preview(
         lock=lock,
         name=name,

@@ -40,12 +40,18 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """The parts of each step. What `unpack` has is fetched before, or lies in a directory of archives."""
+    """The parts of each step. What `unpack` has is fetched before, or lies in a directory of archives.
+
+    `unsized` is how many bytes the archives of `unpack` without a size are together, by what the lock says
+    of all its archives: at least, where it `is_sure`, else their share. None where the lock does not say.
+    """
 
     fetch: tuple[Part, ...]
     unpack: tuple[Part, ...]
     link: tuple[Part, ...]
     pip: tuple[Part, ...]
+    unsized: int | None = None
+    is_sure: bool = False
 
 
 def total(parts: Sequence[Part]) -> tuple[int, int]:
@@ -55,11 +61,17 @@ def total(parts: Sequence[Part]) -> tuple[int, int]:
 
 
 def measure(
-    wanted: Plan, *, cache: Path, routes: Routes | None = None, sizes: Mapping[str, int] | None = None
+    wanted: Plan,
+    *,
+    cache: Path,
+    routes: Routes | None = None,
+    sizes: Mapping[str, int] | None = None,
+    together: int | None = None,
 ) -> Work:
     """Count what is to be done to install a plan, given what the cache has. Reads only, and little.
 
-    `sizes` are bytes of archives by sha256. Those in directories of `routes` are looked at.
+    `sizes` are bytes of archives by sha256, `together` those of all conda archives where the lock says so.
+    Archives in directories of `routes`, and whole ones in the cache, are looked at.
     """
     from envkit.fetch import package_cache, wheel_cache
 
@@ -70,19 +82,27 @@ def measure(
         contents = _contents(package, packages)
         link.append(contents)
         if contents.files is None:
-            local, size = _archive(package, routes, known)
+            local, size = _archive(package, routes, known, cache)
             unpack.append(Part(package=package, bytes=size))
             if not local:
                 fetch.append(Part(package=package, bytes=_left(package, size, cache)))
     for package in wanted.pip:
         kept = wheels / package.sha256 / unquote(package.file_name)
-        local, size = _archive(package, routes, known)
+        local, size = _archive(package, routes, known, cache)
         if kept.is_file():
             size = kept.stat().st_size
         elif not local:
             fetch.append(Part(package=package, bytes=_left(package, size, cache)))
         pip.append(Part(package=package, bytes=size))
-    return Work(fetch=tuple(fetch), unpack=tuple(unpack), link=tuple(link), pip=tuple(pip))
+    unknown = sum(part.bytes is None for part in unpack)
+    return Work(
+        fetch=tuple(fetch),
+        unpack=tuple(unpack),
+        link=tuple(link),
+        pip=tuple(pip),
+        unsized=None if together is None else together * unknown // len(wanted.conda),
+        is_sure=unknown == len(wanted.conda),
+    )
 
 
 def _contents(package: Package, packages: Path) -> Part:
@@ -111,8 +131,14 @@ def _sizes(rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[int, bool]]:
         yield (size if isinstance(size, int) else 0), bool(row.get("prefix_placeholder"))
 
 
-def _archive(package: Package, routes: Routes | None, sizes: Mapping[str, int]) -> tuple[bool, int | None]:
+def _archive(
+    package: Package, routes: Routes | None, sizes: Mapping[str, int], cache: Path
+) -> tuple[bool, int | None]:
     """Whether the archive lies on a file system here, and its size."""
+    for ending in (".conda", ".tar.bz2"):
+        whole = cache / "downloads" / f"{package.sha256}{ending}"
+        if whole.is_file():
+            return True, whole.stat().st_size
     try:
         urls = routes.urls(package.url) if routes is not None else (package.url,)
     except Error:

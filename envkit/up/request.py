@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from envkit import install, paths
 from envkit.channels import read_condarc
 from envkit.matrix import Axes
-from envkit.model import CPU, Environment, Lock, Report, Variant
+from envkit.model import CPU, Environment, Host, Lock, Report, Variant
 from envkit.progress import Observer
 from envkit.report.width import pad
 
@@ -92,7 +92,10 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A lock and all that is needed to install it. `variant` is None for a stranger's lock."""
+    """A lock and all that is needed to install it.
+
+    `variant` is None for a stranger's lock, `host` where nobody had to look at the machine yet.
+    """
 
     lock: Lock
     routes: fetch.Routes
@@ -100,6 +103,7 @@ class Plan:
     prefix: Path
     variant: Variant | None
     reason: str
+    host: Host | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

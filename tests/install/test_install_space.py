@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tinychannel import Channel, TinyPackage
+from tinychannel import PLATFORM, Channel, TinyPackage
 
 from envkit.host import read_host
 from envkit.install import plan, preview
@@ -191,3 +191,22 @@ def test_what_is_likely_warns_and_what_is_certain_fails(channel, tmp_path):
     assert (check.status, possible) == (Status.FAIL, False)
     assert "needed at least" in check.summary
     assert check.hint
+
+
+def test_the_lock_says_how_much_it_is(channel, tmp_path):
+    """The format has no sizes of packages; what is known is the sum, and what the packages here are of it."""
+    far = [
+        replace(package, url=f"https://conda.anaconda.org/conda-forge/noarch/{package.file_name}")
+        for package in channel.packages
+    ]
+    lock = replace(channel.lock(*far), metadata={"custom_metadata": {f"envkit-bytes-{PLATFORM}": "4000000"}})
+    host = read_host()
+    found = preview(lock, tmp_path / "e", name="e", cache=tmp_path / "c", host=host)
+    assert (found.work.unsized, found.work.is_sure) == (4_000_000, True)
+    assert found.preflight.checks[0].data["least"] == 4_000_000
+    (tmp_path / "c" / "downloads").mkdir(parents=True)
+    (tmp_path / "c" / "downloads" / f"{far[0].sha256}.conda").write_bytes(bytes(10))
+    found = preview(lock, tmp_path / "e", name="e", cache=tmp_path / "c", host=host)
+    assert len(found.work.fetch) == len(far) - 1
+    assert (found.work.unsized, found.work.is_sure) == (3_000_000, False)
+    assert found.preflight.checks[0].data["least"] == 10
