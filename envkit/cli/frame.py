@@ -40,6 +40,7 @@ VERBS: Mapping[str, str] = {
     "export": "a lock -> explicit, pixi.lock, environment.yml …; mirrors -> .condarc, pip.conf",
     "mirrors": "which mirror carries what, whom this machine asks, and how fast they answer",
     "install": "a lock -> an environment",
+    "bundle": "all that an environment needs in one file, for machines without a network",
     "run": "run a command inside an environment",
     "activate": "print what a shell must evaluate to enter an environment",
     "validate": "prove that an environment works here",

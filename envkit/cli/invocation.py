@@ -26,7 +26,12 @@ def shell_in_use(*, proc: Path = Path("/proc"), parent: int | None = None) -> st
 
 
 def ourselves() -> str:
-    """How the user would call this program from here: its bare name where that finds it."""
+    """How the user would call this program from here: its bare name where that finds it.
+
+    ENVKIT_CALLED says it where envkit runs from a place that will not last (`install.sh` of a bundle).
+    """
+    if called := os.environ.get("ENVKIT_CALLED"):
+        return called
     own = Path(sys.argv[0]).absolute()
     if own.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m envkit"

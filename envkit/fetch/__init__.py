@@ -11,6 +11,7 @@ from envkit.fetch.repodata import repodata
 from envkit.fetch.routes import Routes, Source, routes
 from envkit.fetch.session import Patience, Session
 from envkit.fetch.store import package_cache
+from envkit.fetch.transports import folder_name
 from envkit.fetch.trust import Trust
 from envkit.fetch.wheels import wheel_cache, wheels
 
@@ -30,6 +31,7 @@ __all__ = [
     "canonical_url",
     "channel_name",
     "downloads",
+    "folder_name",
     "locate",
     "package_cache",
     "repodata",

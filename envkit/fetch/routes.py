@@ -43,7 +43,9 @@ class Routes:
         Raises InputError where only the chosen mirrors may be asked and none carries the channel.
         """
         if "://" in channel:
-            return (Source(url=channel.rstrip("/")),)
+            folders = [transport for transport in self.transports if isinstance(transport, Directory)]
+            here = (source for folder in folders for source in folder.sources(channel, subdir))
+            return (*here, Source(url=channel.rstrip("/")))
         found: dict[str, Source] = {}
         for transport in self._asked:
             for source in transport.sources(channel, subdir):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from envkit.channels import (
 )
 from envkit.messages import _
 
-__all__ = ["Directory", "Own", "PipFile", "Server", "Site", "Source", "Transport", "Upstream"]
+__all__ = ["Directory", "Own", "PipFile", "Server", "Site", "Source", "Transport", "Upstream", "folder_name"]
 
 PIP = "pip"
 """The folder of a tree of channels that has the files of pip sections."""
@@ -151,7 +153,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory of channels; `pkgs/main` may stand as `pkgs-main`, and files for pip under `pip`."""
+    """A directory of channels; `pkgs/main` may stand as `pkgs-main`, and files for pip under `pip`.
+
+    A channel that has a URL and no name lies under its `folder_name`.
+    """
 
     root: Path
 
@@ -160,7 +165,8 @@ class Directory:
         return str(self.root)
 
     def sources(self, channel: str, subdir: str | None) -> Sequence[Source]:
-        for name in (channel, channel.replace("/", "-") if channel.startswith("pkgs/") else channel):
+        folder = folder_name(channel)
+        for name in (folder, folder.replace("/", "-") if folder.startswith("pkgs/") else folder):
             if (self.root / name).is_dir():
                 return (Source(url=_file_url(self.root / name)),)
         return ()
@@ -191,6 +197,14 @@ class Own:
 
     def wheel(self, file: PipFile) -> str | None:
         return None
+
+
+def folder_name(channel: str) -> str:
+    """The folder of a channel in a directory of channels: its name, or one made from its URL."""
+    if "://" not in channel:
+        return channel
+    last = re.sub(r"[^A-Za-z0-9.-]+", "-", shown(channel).rstrip("/").rpartition("/")[2]).strip("-.")
+    return f"{last[:40] or 'channel'}-{hashlib.sha256(channel.rstrip('/').encode()).hexdigest()[:12]}"
 
 
 def _has_zst(url: str) -> bool:

@@ -40,8 +40,16 @@ def this_platform() -> str:
     return subdir
 
 
-def plan(lock: Lock, platform: str | None = None, categories: Collection[str] = ("main",)) -> Plan:
+def plan(
+    lock: Lock,
+    platform: str | None = None,
+    categories: Collection[str] = ("main",),
+    *,
+    elsewhere: bool = False,
+) -> Plan:
     """What of `lock` goes into a prefix for `platform` (this machine's by default).
+
+    `elsewhere` says that it will be installed on another machine, of that platform.
 
     Raises Error for a platform that is locked for but not installed on, InputError for a lock that has
     nothing for the platform or that no prefix could hold.
@@ -65,7 +73,9 @@ def plan(lock: Lock, platform: str | None = None, categories: Collection[str] = 
             ),
             path=lock.path,
         )
-    _refuse_impossible(lock, wanted, conda, pip, native=platform is None or platform == this_platform())
+    _refuse_impossible(
+        lock, wanted, conda, pip, native=elsewhere or platform is None or platform == this_platform()
+    )
     return Plan(platform=wanted, conda=conda, pip=pip)
 
 

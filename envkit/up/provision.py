@@ -15,13 +15,13 @@ from envkit.host import read_host
 from envkit.matrix import choose
 from envkit.messages import _
 from envkit.model import Environment, Lock
-from envkit.progress import Observer
+from envkit.progress import SILENT, Observer
 from envkit.up.local import earlier_fallback, plan_wheels, warning, wheels_variant
 from envkit.up.proof import is_proven, remember
-from envkit.up.request import WHEELS, Plan, Provisioned, Request, Stages, shown
+from envkit.up.request import Plan, Provisioned, Request, Stages, shown
 from envkit.up.team import project, ready_lock
 
-__all__ = ["find", "planned_by_file", "provision", "up"]
+__all__ = ["find", "name_of", "planned_by_file", "provision", "up"]
 
 
 def up(request: Request, observer: Observer) -> Provisioned:
@@ -49,7 +49,7 @@ def find(request: Request) -> Environment:
     if request.prefix is not None or request.name is not None:
         return install.read_environment(str(request.prefix or request.name))
     root, known = project()
-    if request.mirror == WHEELS:
+    if request.wheels:
         return install.read_environment(wheels_variant(known, request).name)
     host = read_host()
     variant = choose(known, host, request.axes).variant
@@ -59,10 +59,10 @@ def find(request: Request) -> Environment:
 
 def _provision(request: Request, observer: Observer, stages: Stages) -> Provisioned:
     if request.bundle is not None or request.lock is not None:
-        with planned_by_file(request) as plan:
+        with planned_by_file(request, observer) as plan:
             return _install(plan, observer, stages)
     root, known = project()
-    if request.mirror == WHEELS:
+    if request.wheels:
         return _install(plan_wheels(root, known, request, observer, stages), observer, stages)
     with stages.stage("pick", _("pick")) as said:
         host = read_host()
@@ -79,7 +79,13 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
             wanted = ready_lock(root, known, choice.variant, routes=routes, observer=observer)
             said.append(shown(wanted.path))
         plan = Plan(
-            lock=wanted, routes=routes, name=name, prefix=prefix, variant=choice.variant, reason=choice.reason
+            lock=wanted,
+            routes=routes,
+            name=name,
+            prefix=prefix,
+            variant=choice.variant,
+            reason=choice.reason,
+            host=host,
         )
         return _install(plan, observer, stages)
     except fetch.Unreachable as nothing:
@@ -95,10 +101,10 @@ def _provision(request: Request, observer: Observer, stages: Stages) -> Provisio
 
 
 @contextmanager
-def planned_by_file(request: Request) -> Iterator[Plan]:
+def planned_by_file(request: Request, observer: Observer = SILENT) -> Iterator[Plan]:
     """The plan of the lock or the bundle that a request names; a bundle is open for as long as this is."""
     if request.bundle is not None:
-        with _plan_bundled(request, request.bundle) as plan:
+        with _plan_bundled(request, request.bundle, observer) as plan:
             yield plan
     elif request.lock is not None:
         yield _plan_given(request, request.lock)
@@ -106,8 +112,8 @@ def planned_by_file(request: Request) -> Iterator[Plan]:
 
 def _plan_given(request: Request, path: Path) -> Plan:
     wanted = lock.read_lock(path)
-    name, prefix = request.place(_name_of(wanted))
-    mirror = "auto" if request.mirror == WHEELS else request.mirror
+    name, prefix = request.place(name_of(wanted))
+    mirror = ",".join(request.beside_wheels) or "auto" if request.wheels else request.mirror
     return Plan(
         lock=wanted,
         routes=request.routes(mirror),
@@ -119,14 +125,14 @@ def _plan_given(request: Request, path: Path) -> Plan:
 
 
 @contextmanager
-def _plan_bundled(request: Request, path: Path) -> Iterator[Plan]:
+def _plan_bundled(request: Request, path: Path, observer: Observer) -> Iterator[Plan]:
     from envkit.install.bundle import opened
 
-    with opened(path, request.sha256) as (wanted, root):
-        name, prefix = request.place(_name_of(wanted))
+    with opened(path, request.sha256, observer=observer, dry_run=request.dry_run) as bundle:
+        name, prefix = request.place(bundle.name)
         yield Plan(
-            lock=wanted,
-            routes=fetch.routes(f"file://{quote(str(root))}", only=True, offline=request.offline),
+            lock=bundle.lock,
+            routes=fetch.routes(f"file://{quote(str(bundle.root))}", only=True, offline=True),
             name=name,
             prefix=prefix,
             variant=None,
@@ -134,7 +140,7 @@ def _plan_bundled(request: Request, path: Path) -> Iterator[Plan]:
         )
 
 
-def _name_of(wanted: Lock) -> str:
+def name_of(wanted: Lock) -> str:
     """A name for the environment of a bare lock: the file's, or its folder's where it has the usual name."""
     path = wanted.path.absolute()
     stem = path.name.removesuffix(".yml").removesuffix(".yaml")
@@ -156,6 +162,7 @@ def _install(plan: Plan, observer: Observer, stages: Stages) -> Provisioned:
             routes=plan.routes,
             cache=paths.cache(),
             observer=observer,
+            host=plan.host,
         )
         said.append(shown(plan.prefix))
     return Provisioned(environment=made, reason=plan.reason, fresh=True)

@@ -1,17 +1,27 @@
-"""One file with all that an environment needs, for machines without a network."""
+"""One file with all that an environment needs, for machines without a network.
 
-from __future__ import annotations
+    bundle.json                       what the tar has: name, platform, sha256 and size of every other member
+    <channel>/<subdir>/<archive>      every package, repodata.json beside them: unpacked, a tree of channels
+    conda-lock.yml environment.yml    the lock, the rendered spec
+    pip/<file>                        the files of the pip section
+    install.sh envkit/                installs with a POSIX shell and Python alone, from envkit's own wheels
 
-from contextlib import AbstractContextManager
-from pathlib import Path
+The tar is plain, sorted and dated 1970: its bytes follow from its contents. What lies in it says nothing of
+who made it: that is for its sha256 to say, which is printed where it is made and where it is read.
+"""
 
-from envkit.errors import Error
-from envkit.messages import _
-from envkit.model import Lock
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["opened"]
+from envkit.install.bundle.opening import Opened, opened
+
+if TYPE_CHECKING:
+    from envkit.install.bundle.making import Bundled, bundle
+
+__all__ = ["Bundled", "Opened", "bundle", "opened"]
 
 
-def opened(path: Path, sha256: str | None) -> AbstractContextManager[tuple[Lock, Path]]:
-    """The lock in a bundle and the root of its channel tree, for as long as the context lasts."""
-    raise Error(_("{path}: bundles cannot be read yet").format(path=path))
+def __getattr__(name: str) -> object:
+    if name not in ("Bundled", "bundle"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.making"), name)

@@ -37,7 +37,7 @@ def unfinished(place: Place) -> Iterator[Found]:
     """What killed runs left half-made, and what would not be trusted again."""
     store = Store(place.cache)
     own = store.folder / ".envkit"
-    for folder in (own / "unpacking", place.cache / "wheels" / "work"):
+    for folder in (own / "unpacking", place.cache / "wheels" / "work", place.cache / "bundles"):
         yield from (Found(path=path) for path in _children(folder))
     yield from (
         Found(path=path) for path in _children(place.cache / "repodata") if path.name.startswith(".fetch-")

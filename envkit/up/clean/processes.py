@@ -25,7 +25,7 @@ __all__ = ["alone_in_temporary", "namespace_is_ours", "shared_memory", "temporar
 
 _RESTED_S = 600.0
 _ABANDONED_S = 86_400.0
-_TEMPORARY = re.compile(r"envkit-(checks|elf|lock|pip|plan)-(?:(\d+)-)?[a-z0-9_]{8}(\.txt)?\Z")
+_TEMPORARY = re.compile(r"envkit-(bundle|checks|elf|lock|pip|plan)-(?:(\d+)-)?[a-z0-9_]{8}(\.txt)?\Z")
 _SHARED = re.compile(r"torch_(\d+)_\S+\Z|sem\.(?:mp|envkit|loky)-\S+\Z|psm_[0-9a-f]+\Z")
 # include/linux/proc_ns.h: the inodes of the first namespaces of a kernel.
 _FIRST_IPC, _FIRST_PID = 4026531839, 4026531836
