@@ -14,7 +14,10 @@ from tinychannel import TinyPackage, write_channel
 from envkit.errors import Findings
 from envkit.model import Spec
 from envkit.solve import lock_text
+from envkit.solve.conflict import conflict
+from envkit.solve.engine import Index
 from envkit.solve.relax import SECONDS
+from envkit.solve.shelf import Shelf
 
 ROOT = Path(__file__).parents[2]
 SHARED = Path(os.environ.get("ENVKIT_SHARED", ROOT.parent / "shared"))
@@ -99,6 +102,48 @@ def test_versions_that_exclude_each_other_are_a_chain(root: Path) -> None:
     assert "python 3.11.*" in found.message
     assert found.details["proposal"]["kind"] == "specs"
     assert "pytorch 2.4.0 in place of `pytorch 2.1.*`" in found.hint
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    """Two packages that a third one, which both need, keeps apart; and one that has no part in it."""
+    write_channel(
+        tmp_path / "own",
+        TinyPackage("deep", "1.0"),
+        TinyPackage("deep", "2.0"),
+        TinyPackage("middle", "1.0", depends=["deep 1.*"]),
+        TinyPackage("left", "1.0", depends=["middle"]),
+        TinyPackage("right", "1.0", depends=["deep 2.*"]),
+        TinyPackage("aside", "1.0"),
+    )
+    return Shelf(repodata_of(tmp_path), canonical).index(["own"], "linux-64")
+
+
+def test_the_specs_that_exclude_each_other_are_all_named(index: Index, tmp_path: Path) -> None:
+    specs = ["aside", "left", "right"]
+    for named in ((), ("left",), ("aside", "right")):
+        assert conflict(specs, index, (), named=named) == ("left", "right")
+    assert conflict(["aside", "left"], index, ()) == ()
+    assert conflict(["left", "absent", "right"], index, ()) in (("absent",), ("left", "right"))
+    assert conflict(["left", "absent", "right"], index, (), named=["absent"]) == ("absent",)
+    assert conflict(specs, index, (), seconds=0) == (), "what is not known in time is not said"
+    found = refusal(make_spec(*specs, channels=["own"]), tmp_path)
+    assert found.details["conflict"] == ["left", "right"]
+    assert "left" in found.message and "right" in found.message
+
+
+def test_a_side_that_the_chain_does_not_come_to_is_told(tmp_path: Path) -> None:
+    """Two chains so long that the lines end within the first."""
+    packages = [TinyPackage("deep", "1.0"), TinyPackage("deep", "2.0"), TinyPackage("aside", "1.0")]
+    for side, version in (("left", 1), ("right", 2)):
+        needs = [f"{side}{number}" for number in range(12)] + [f"deep {version}.*"]
+        for name, need in zip([side, *needs], needs, strict=False):
+            packages.append(TinyPackage(name, "1.0", depends=[need]))
+    write_channel(tmp_path / "own", *packages)
+    found = refusal(make_spec("aside", "left", "right=1.0", channels=["own"]), tmp_path)
+    assert not {"left", "right"} <= {line.split(" ")[0] for line in found.details["chain"]}
+    assert "these exclude each other: `left`, `right 1.0.*`" in found.message
+    assert "aside" not in found.message
 
 
 def test_another_cuda_is_proposed_and_no_cpu_build_ever(root: Path) -> None:
