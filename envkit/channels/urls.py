@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-__all__ = ["hostname", "is_url", "local_path", "shown"]
+__all__ = ["hostname", "is_url", "local_path", "shown", "shown_text"]
 
-_TOKEN = re.compile(r"/t/[^/]+/")
+_TOKEN = re.compile(r"/t/[^/]+(?=/|$)")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`]+")
+_ENDLESS = re.compile(r"\S{240,}")
 
 
 def is_url(text: str, *schemes: str) -> bool:
@@ -37,7 +39,20 @@ def shown(url: str) -> str:
     except ValueError:
         return url.partition("://")[0] + "://…"
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, _TOKEN.sub("/", parts.path), "", ""))
+    return urlunsplit((parts.scheme, host, _TOKEN.sub("", parts.path), "", ""))
+
+
+def shown_text(text: str) -> str:
+    """A text from somebody's file as it may be shown: its URLs as `shown` has them, fragments kept.
+
+    A word without an end (a megabyte of base64) is cut.
+    """
+
+    def masked(match: re.Match[str]) -> str:
+        url, mark, fragment = match[0].partition("#")
+        return shown(url) + mark + fragment
+
+    return _ENDLESS.sub(lambda match: f"{match[0][:200]}…", _URL.sub(masked, text))
 
 
 def local_path(url: str) -> Path | None:

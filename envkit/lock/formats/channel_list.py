@@ -29,6 +29,7 @@ class Channels:
 
     def add(self, written: str, line: int | None) -> None:
         """One entry of `channels:`. Raises InputError with the line for what can be no channel."""
+        self._source.refuse_endless(written, line)
         written = written.strip()
         if written == "nodefaults":
             return

@@ -55,6 +55,7 @@ def read_conda_spec(
     text: str, source: Source, channels: Channels, *, line: int | None, selector: str = ""
 ) -> CondaSpec:
     """A CondaSpec; InputError with the line and what to write instead for anything that is none."""
+    source.refuse_endless(text, line)
     written = " ".join(text.split())
     if _TEMPLATE.search(written):
         raise source.refusal(

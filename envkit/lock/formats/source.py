@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from envkit.channels import shown_text
 from envkit.errors import InputError
 from envkit.lock.formats.foreign import Note
 from envkit.messages import _
@@ -17,6 +18,9 @@ from envkit.messages import _
 __all__ = ["Source", "read_source"]
 
 _LARGEST = 64 << 20
+_LONGEST = 4096
+"""Bytes of a file, characters of one entry without its hashes."""
+
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -41,10 +45,10 @@ class Source:
         return self.text.split("\n")
 
     def note(self, text: str, line: int | None = None) -> None:
-        self.notes.append(Note(text=text, line=line))
+        self.notes.append(Note(text=shown_text(text), line=line))
 
     def warn(self, text: str, line: int | None = None) -> None:
-        self.notes.append(Note(text=text, line=line, warning=True))
+        self.notes.append(Note(text=shown_text(text), line=line, warning=True))
 
     @property
     def said(self) -> tuple[Note, ...]:
@@ -52,8 +56,17 @@ class Source:
         return tuple(sorted(self.notes, key=lambda note: note.line or 0))
 
     def refusal(self, message: str, hint: str, line: int | None = None) -> InputError:
-        """The error that says which line cannot be taken, and what to do."""
-        return InputError(message, hint, path=self.path, line=line)
+        """The error that says which line cannot be taken, and what to do. Nothing secret of it is shown."""
+        return InputError(shown_text(message), shown_text(hint), path=self.path, line=line)
+
+    def refuse_endless(self, entry: str, line: int | None = None) -> None:
+        """Raise InputError for an entry that no tool would write: patterns take for ever over megabytes."""
+        if len(entry) > _LONGEST:
+            raise self.refusal(
+                _("an entry of {count} characters").format(count=len(entry)),
+                _("write one entry a line"),
+                line,
+            )
 
     def nodes(self) -> yaml.Node:
         """The text as YAML nodes, each with its place. Raises InputError with the line of a mistake."""
@@ -85,15 +98,16 @@ def read_source(path: Path) -> Source:
     Raises InputError where it cannot be read, is too large, or is in an encoding that does not say so.
     """
     try:
-        if path.is_file() and path.stat().st_size > _LARGEST:
-            raise InputError(_("too large to be a list of packages"), path=path)
-        raw = path.read_bytes()
+        with path.open("rb") as file:  # which may be a pipe or a device, without a size
+            raw = file.read(_LARGEST + 1)
     except FileNotFoundError:
         raise InputError(_("there is no such file"), path=path) from None
     except IsADirectoryError:
         raise InputError(_("this is a directory, not a file"), path=path) from None
     except OSError as problem:
         raise InputError(_("cannot be read: {reason}").format(reason=problem.strerror), path=path) from None
+    if len(raw) > _LARGEST:
+        raise InputError(_("too large to be a list of packages"), path=path)
     mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
     try:
         text = raw[len(mark) :].decode(encoding)
