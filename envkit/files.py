@@ -203,10 +203,16 @@ def line_of(mapping: object, key: object) -> int | None:
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
-    """Write a whole file or nothing: a temporary file beside it, then a rename. Parents are made."""
+    """Write a whole file or nothing: a temporary file beside it, then a rename. Parents are made.
+
+    What is no file (/dev/stdout, a named pipe) is written to and stays what it is.
+    """
     raw = text.encode() if isinstance(text, str) else text
     temporary: str | None = None
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(raw)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "wb") as file:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from envkit.channels import shown
 from envkit.errors import InputError
 from envkit.lock import LOCK_NAME, lock_path, parse_lock, read_lock
 from envkit.lock.committed import committed_bytes, committed_names, repository_top, revision_id
@@ -70,7 +71,7 @@ class Sides:
             return self.environment(word.removeprefix(_ENVIRONMENT))
         if "://" in word:
             raise InputError(
-                _("{word} is an address; locks are compared as files").format(word=word),
+                _("{word} is an address; locks are compared as files").format(word=shown(word)),
                 _("download it first, then give the file"),
             )
         if ":" in word and not Path(word).exists():

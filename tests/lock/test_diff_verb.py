@@ -386,3 +386,10 @@ def test_a_repository_of_someone_else_is_told_in_gits_words(project: Path) -> No
     finally:
         for folder in (project.parent / ".git", project.parent, project):
             os.chown(folder, 0, 0)
+
+
+def test_an_address_is_refused_without_its_password() -> None:
+    with pytest.raises(InputError) as caught:
+        diff("https://u:hunter2@repo.example/conda-lock.yml", "py311-cpu")
+    assert "repo.example" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
