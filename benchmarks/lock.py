@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from envkit.lock import read_lock
+from envkit.lock.pypi_names import conda_lock_map
 from envkit.matrix import Matrix, read_matrix
 from envkit.model import Spec
 from envkit.render import render
-from envkit.solve.names import conda_lock_map
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("ENVKIT_SHARED", ROOT.parent / "shared"))

@@ -16,11 +16,11 @@ import yaml
 
 from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
+from envkit.lock.pypi_names import conda_lock_map
 from envkit.messages import _
 from envkit.model import Lock, Spec, VirtualPackage
 from envkit.solve.chatter import without_chatter
 from envkit.solve.engine import Solved
-from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
 from envkit.solve.pip_section import PipSection, lock_pip_section
 

@@ -80,6 +80,14 @@ def test_a_mirror_of_defaults_is_defaults(base: str) -> None:
     assert channel_name(canonical_url(f"{base}/r")) == "pkgs/r"
 
 
+def test_copies_of_defaults_need_a_licence_as_well() -> None:
+    for channel in ("defaults", "pkgs/main", "anaconda", "main", "r", "msys2", "anaconda/label/dev"):
+        assert is_licensed(channel)
+        assert channel == "defaults" or is_licensed(canonicalise_url(canonical_url(channel)).channel)
+    for channel in ("conda-forge", "pytorch", "main-street", "conda-forge/label/main", "", None):
+        assert not is_licensed(channel)
+
+
 @pytest.mark.parametrize(
     ("written", "channel"),
     [

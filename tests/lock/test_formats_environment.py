@@ -295,6 +295,6 @@ def test_conda_lock_parses_what_comes_out(tmp_path: Path, read) -> None:
 
 
 def _name_map() -> str:
-    from envkit.solve.names import conda_lock_map
+    from envkit.lock.pypi_names import conda_lock_map
 
     return conda_lock_map()

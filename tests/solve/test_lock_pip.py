@@ -22,11 +22,11 @@ from envkit import fetch
 from envkit.channels import index_at, is_pypi_file
 from envkit.errors import Error, Findings, InputError
 from envkit.lock import check_accelerator, parse_lock
+from envkit.lock.pypi_names import conda_lock_map
 from envkit.matrix import read_matrix
 from envkit.model import Lock, Spec
 from envkit.render import render
 from envkit.solve import lock_text, write_lock
-from envkit.solve.names import conda_lock_map
 from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
 from envkit.solve.pip_resolver import for_one_machine
 
