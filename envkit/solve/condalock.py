@@ -16,12 +16,13 @@ import yaml
 
 from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY
+from envkit.lock.formats import PipIndexes
 from envkit.lock.pypi_names import conda_lock_map
 from envkit.messages import _
 from envkit.model import Lock, Spec, VirtualPackage
 from envkit.solve.chatter import without_chatter
 from envkit.solve.engine import Solved
-from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+from envkit.solve.pip_lines import configured_indexes, lift_pip_options
 from envkit.solve.pip_section import PipSection, lock_pip_section
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ class Request:
     """A Spec as conda-lock understands it, and the packages found for it so far."""
 
     def __init__(
-        self, spec: Spec, parsed: LockSpecification, virtual: FakeRepoData, names: str, pip: PipLines
+        self, spec: Spec, parsed: LockSpecification, virtual: FakeRepoData, names: str, pip: PipIndexes
     ) -> None:
         self.spec = spec
         self._parsed = parsed
         self._virtual = virtual
         self._names = names
         self._pip = pip
-        self._indexes: PipLines | None = None
+        self._indexes: PipIndexes | None = None
 
     @property
     def platforms(self) -> tuple[str, ...]:

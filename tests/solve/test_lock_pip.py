@@ -22,12 +22,13 @@ from envkit import fetch
 from envkit.channels import index_at, is_pypi_file
 from envkit.errors import Error, Findings, InputError
 from envkit.lock import check_accelerator, parse_lock
+from envkit.lock.formats import PipIndexes
 from envkit.lock.pypi_names import conda_lock_map
 from envkit.matrix import read_matrix
 from envkit.model import Lock, Spec
 from envkit.render import render
 from envkit.solve import lock_text, write_lock
-from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+from envkit.solve.pip_lines import configured_indexes, lift_pip_options
 from envkit.solve.pip_resolver import for_one_machine
 
 PYTHON = TinyPackage("python", version="3.11.9")
@@ -174,7 +175,7 @@ def test_a_pip_section_needs_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["-r requirements.txt", "-f https://host/whl/", "--find-links=/x", "--pre"]
+    "option", ["-r requirements.txt", "-f https://host/whl/", "--find-links=/x", "--pre", "-e ./mine"]
 )
 def test_options_that_cannot_be_locked_are_refused_with_their_line(tmp_path: Path, option: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -188,16 +189,21 @@ def test_options_that_cannot_be_locked_are_refused_with_their_line(tmp_path: Pat
     [
         ("--index-url https://h/simple", ("https://h/simple",), False),
         ("-i https://h/simple", ("https://h/simple",), False),
-        ("--index-url=https://h/simple", ("https://h/simple",), False),
+        ("--index-url=https://h/simple  # ours", ("https://h/simple",), False),
         ('"--extra-index-url https://h/cu121"', ("https://h/cu121",), True),
+        ("-i https://mirrors.aliyun.com/pypi/simple/", (), True),
+        (
+            "--index-url https://mirror.nju.edu.cn/pytorch/whl/cu121/",
+            ("https://download.pytorch.org/whl/cu121",),
+            False,
+        ),
         ("torch==2.3.0", (), True),
-        ("-e ./mine", (), True),
     ],
 )
 def test_index_options_are_lifted(line: str, indexes: tuple[str, ...], default: bool) -> None:
     text = f"dependencies:\n  - pip:\n    - {line}\n    - torch\n"
     lifted, found = lift_pip_options(text)
-    assert found == PipLines(indexes=indexes, default_index=default)
+    assert found == PipIndexes(indexes=indexes, default_index=default)
     assert len(lifted.splitlines()) == 4
     assert ("http" in lifted) is False
 
@@ -208,14 +214,14 @@ def test_pips_own_configuration_is_honoured(tmp_path: Path, monkeypatch: pytest.
         "[global]\nindex-url = https://one/simple\nextra-index-url = https://two/s\n  file:///three\n"
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
-    assert configured_indexes() == PipLines(
+    assert configured_indexes() == PipIndexes(
         indexes=("https://one/simple", "https://two/s"), default_index=False
     )
     monkeypatch.setenv("PIP_INDEX_URL", "https://four/simple")
     assert configured_indexes().indexes == ("https://four/simple", "https://two/s")
-    named = PipLines(indexes=("https://five/s",), default_index=False)
+    named = PipIndexes(indexes=("https://five/s",), default_index=False)
     assert named.before(configured_indexes()) == named
-    extra = PipLines(indexes=("https://five/s",))
+    extra = PipIndexes(indexes=("https://five/s",))
     assert extra.before(configured_indexes()).indexes == (
         "https://five/s",
         "https://four/simple",
