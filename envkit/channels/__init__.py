@@ -7,7 +7,7 @@ a .condarc) is read as the channel it stands for.
 from envkit.channels.canonical import Canonical, canonicalise_url, is_licensed
 from envkit.channels.condarc import condarc_bases
 from envkit.channels.names import Location, canonical_url, channel_name, locate
-from envkit.channels.pypi import index_at, index_url, is_pypi_file, pypi_files, pypi_simple
+from envkit.channels.pypi import index_at, index_url, is_pypi_file, published_file, pypi_files, pypi_simple
 from envkit.channels.table import Carriage, Mirror, Table, Tree, table
 from envkit.channels.urls import hostname, is_url, local_path, shown, shown_text
 
@@ -30,6 +30,7 @@ __all__ = [
     "is_url",
     "local_path",
     "locate",
+    "published_file",
     "pypi_files",
     "pypi_simple",
     "shown",

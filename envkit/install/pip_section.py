@@ -12,9 +12,10 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from envkit.channels import is_pypi_file
 from envkit.errors import Error, InputError
 from envkit.messages import _
 from envkit.model import Package
@@ -47,7 +48,8 @@ def install_wheels(
     """Install `packages` into the staged environment, from the lock's own URLs.
 
     pip runs with the user's configuration (proxies, certificates) and keeps what it fetches under
-    `cache`. Raises Error with pip's own words.
+    `cache`. Where that names an index in the place of the public one, the public one's files are asked for
+    there first. Raises Error with pip's own words.
     """
     if not packages:
         return
@@ -55,7 +57,9 @@ def install_wheels(
     observer.start(task, len(packages), _("packages"))
     try:
         before = set(distributions(stage))
-        _run_pip(_requirements(packages), stage, cache)
+        *elsewhere, own = _requirements(packages)
+        if not any(_installed(requirements, stage, cache) for requirements in elsewhere):
+            _run_pip(own, stage, cache)
         for distribution in sorted(set(distributions(stage)) - before):
             _rewrite_shebangs(distribution, stage, final)
         observer.advance(task, len(packages))
@@ -77,17 +81,37 @@ def shebang(executable: str) -> str:
     return f"#!/bin/sh\n'''exec' \"{executable}\" \"$0\" \"$@\"\n' '''\n"
 
 
-def _requirements(packages: Iterable[Package]) -> str:
-    lines = []
-    for package in packages:
-        url = package.url.split("#", 1)[0]
-        if re.search(r"\s", url + package.name):
+def _requirements(packages: Sequence[Package]) -> Iterator[str]:
+    """What pip is told, the likeliest to be reached from here first, the lock's own URLs last."""
+    from envkit.solve.pip_lines import configured_indexes
+
+    own = {package.name: package.url.split("#", 1)[0] for package in packages}
+    for name, url in own.items():
+        if re.search(r"\s", url + name):
             raise InputError(
-                _("the address of the pip package '{name}' has a blank in it").format(name=package.name),
+                _("the address of the pip package '{name}' has a blank in it").format(name=name),
                 _("make the lock again with `envkit lock`"),
             )
-        lines.append(f"{package.name} @ {url} --hash=sha256:{package.sha256}\n")
-    return "".join(lines)
+    if any(map(is_pypi_file, own.values())) and not configured_indexes().default_index:
+        yield "".join(
+            _line(package, "" if is_pypi_file(package.url) else own[package.name]) for package in packages
+        )
+    yield "".join(_line(package, own[package.name]) for package in packages)
+
+
+def _line(package: Package, url: str) -> str:
+    """A requirement that one file alone meets, at `url` or at whichever index pip is configured for."""
+    where = f" @ {url}" if url else f"=={package.version}"
+    return f"{package.name}{where} --hash=sha256:{package.sha256}\n"
+
+
+def _installed(requirements: str, stage: Path, cache: Path) -> bool:
+    """Whether pip could do that; nothing is there of what it could not."""
+    try:
+        _run_pip(requirements, stage, cache)
+    except Error:
+        return False
+    return True
 
 
 def _run_pip(requirements: str, stage: Path, cache: Path) -> None:

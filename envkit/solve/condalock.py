@@ -53,7 +53,7 @@ class Request:
         self._virtual = virtual
         self._names = names
         self._pip = pip
-        self._indexes: PipIndexes | None = None
+        self._configured: PipIndexes | None = None
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -109,8 +109,9 @@ class Request:
                 ),
                 _("add `python` to the dependencies of environment.yml"),
             )
-        if self._indexes is None:
-            self._indexes = self._pip.before(configured_indexes())
+        if self._configured is None:
+            self._configured = configured_indexes()
+        indexes = self._pip.before(self._configured)
         return lock_pip_section(
             PipSection(
                 name=self.spec.variant.name,
@@ -118,12 +119,13 @@ class Request:
                 wanted=wanted,
                 conda=conda,
                 repositories=tuple(repository.url for repository in self._parsed.pip_repositories),
-                indexes=self._indexes.indexes,
-                default_index=self._parsed.allow_pypi_requests and self._indexes.default_index,
+                indexes=indexes.indexes,
+                default_index=self._parsed.allow_pypi_requests and indexes.default_index,
                 virtual_packages=self._virtual.all_repodata[platform]["packages"],
                 names=self._names,
                 locked=() if locked is None else locked.on(platform),
                 update=tuple(update),
+                copies=self._configured.indexes,
                 mirrors=tuple(mirrors),
             )
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from envkit import paths
-from envkit.channels import canonicalise_url, index_at
+from envkit.channels import canonicalise_url, index_at, published_file
 from envkit.errors import Error, Findings
 from envkit.messages import _
 from envkit.model import Package
@@ -36,8 +36,9 @@ class PipSection:
     `wanted` holds conda-lock's dependencies by name, `conda` the entries of the conda packages.
     `repositories` (of the file) and `indexes` (of option lines and pip's configuration) are asked in this
     order, the public index last where `default_index`. Pip packages among `locked` stay where they can, but
-    for those that `update` names. `mirrors` are hosts to ask in the place of PyTorch's own index, in order,
-    as far as they have it.
+    for those that `update` names. `copies` are the indexes of this user's pip, which a lock for everybody is
+    not to name for the public index's files. `mirrors` are hosts to ask in the place of PyTorch's own index,
+    in order, as far as they have it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PipSection:
     names: str
     locked: tuple[Package, ...] = ()
     update: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
 
 
@@ -66,7 +68,7 @@ def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
     provided = _provided(section)
     held: dict[str, Any] = {}
     while True:
-        found = _canonical(_solve(section, held))
+        found = _canonical(_solve(section, held), section.copies)
         replaced = [name for name in sorted(found) if name in provided and name not in section.wanted]
         if not replaced:
             return found
@@ -81,10 +83,10 @@ def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
             held[name] = VersionedDependency(name=name, version=f"=={provided[name]}", manager="pip")
 
 
-def _canonical(found: dict[str, LockedDependency]) -> dict[str, LockedDependency]:
+def _canonical(found: dict[str, LockedDependency], copies: Iterable[str]) -> dict[str, LockedDependency]:
     """The entries with the URLs that every machine can ask, whichever index or redirect gave them."""
     return {
-        name: entry.model_copy(update={"url": canonicalise_url(entry.url).url})
+        name: entry.model_copy(update={"url": canonicalise_url(published_file(entry.url, copies)).url})
         for name, entry in found.items()
     }
 

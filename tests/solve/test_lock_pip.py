@@ -19,7 +19,7 @@ from small_specs import canonical, make_spec, repodata_of
 from tinychannel import TinyPackage, write_channel
 
 from envkit import fetch
-from envkit.channels import index_at, is_pypi_file
+from envkit.channels import index_at, is_pypi_file, pypi_files
 from envkit.errors import Error, Findings, InputError
 from envkit.lock import check_accelerator, parse_lock
 from envkit.lock.formats import PipIndexes
@@ -117,6 +117,27 @@ def test_a_pip_section_is_solved_against_the_conda_packages(
 def test_an_index_named_in_the_file_is_asked(tmp_path: Path, index: str) -> None:
     lock = lock_of(with_pip(f"--index-url {index}", "demo==1.0"), tmp_path)
     assert pip_packages(lock) == {"demo": "1.0", "helper": "0.5"}
+
+
+def test_the_users_own_copy_of_the_public_index_is_not_in_the_lock(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy keeps the public index's paths; a package of its own is nowhere else."""
+    simple, stored = tmp_path / "index" / "simple", f"packages/aa/bb/{'c' * 60}"
+    page = simple / "helper"
+    (tmp_path / "index" / stored).mkdir(parents=True)
+    file = next(page.glob("*.whl")).rename(tmp_path / "index" / stored / "helper-0.5-py3-none-any.whl")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    (page / "index.html").write_text(f'<a href="../../{stored}/{file.name}#sha256={digest}">{file.name}</a>')
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    urls = {package.name: package.url for package in lock_of(with_pip("demo"), tmp_path).packages}
+    assert urls["helper"] == f"{pypi_files()}/aa/bb/{'c' * 60}/{file.name}"
+    assert urls["demo"].startswith(index)
+    monkeypatch.delenv("PIP_INDEX_URL")
+    named = lock_of(with_pip(f"--index-url {index}", "helper"), tmp_path)
+    assert next(package.url for package in named.packages if package.name == "helper").startswith(
+        index.removesuffix("simple")
+    )
 
 
 def test_torch_by_pip_must_be_one_version_too(
