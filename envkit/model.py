@@ -93,12 +93,12 @@ class Package:
     @property
     def file_name(self) -> str:
         """The archive's name, as in the URL (still percent-encoded where the URL is)."""
-        return self.url.rsplit("/", 1)[-1].split("#", 1)[0]
+        return self.url.split("#", 1)[0].split("?", 1)[0].rsplit("/", 1)[-1]
 
     @property
     def subdir(self) -> str:
         """The channel folder of a conda package: "linux-64" or "noarch"."""
-        return self.url.rsplit("/", 2)[-2]
+        return self.url.split("#", 1)[0].split("?", 1)[0].rsplit("/", 2)[-2]
 
     @property
     def build(self) -> str:

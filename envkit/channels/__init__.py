@@ -9,7 +9,7 @@ from envkit.channels.condarc import condarc_bases
 from envkit.channels.names import Location, canonical_url, channel_name, locate
 from envkit.channels.pypi import index_at, index_url, is_pypi_file, published_file, pypi_files, pypi_simple
 from envkit.channels.table import Carriage, Mirror, Table, Tree, table
-from envkit.channels.urls import hostname, is_url, local_path, shown, shown_text
+from envkit.channels.urls import has_token, has_user, hostname, is_url, local_path, shown, shown_text
 
 __all__ = [
     "Canonical",
@@ -22,6 +22,8 @@ __all__ = [
     "canonicalise_url",
     "channel_name",
     "condarc_bases",
+    "has_token",
+    "has_user",
     "hostname",
     "index_at",
     "index_url",

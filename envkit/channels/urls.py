@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-__all__ = ["hostname", "is_url", "local_path", "shown", "shown_text"]
+__all__ = ["has_token", "has_user", "hostname", "is_url", "local_path", "shown", "shown_text"]
 
 _TOKEN = re.compile(r"/t/[^/]+(?=/|$)")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`]+")
@@ -28,6 +28,16 @@ def hostname(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def has_user(url: str) -> bool:
+    """Whether a user name or a password stands in a URL."""
+    return "@" in re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+
+
+def has_token(url: str) -> bool:
+    """Whether a URL has a `/t/<token>/`, as Anaconda's and other servers of private channels want it."""
+    return "://" in url and _TOKEN.search(re.split(r"[?#]", url, maxsplit=1)[0]) is not None
 
 
 def shown(url: str) -> str:

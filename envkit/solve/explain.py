@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from envkit.channels import shown, shown_text
 from envkit.errors import Findings
 from envkit.messages import _
 from envkit.model import Spec
@@ -45,14 +46,14 @@ def explain(spec: Spec, specs: Sequence[str], index: Index, shelf: Shelf, proble
         )
     )
     return Findings(
-        message,
-        hint,
+        shown_text(message),
+        shown_text(hint),
         details={
             "variant": spec.variant.name,
             "platform": index.platform,
             "specs": list(specs),
-            "channels": list(index.channels),
-            "chain": list(reason.lines),
+            "channels": [shown(channel) for channel in index.channels],
+            "chain": [shown_text(line) for line in reason.lines],
             "conflict": list(sides),
             "lacking": [lack.to_json() for lack in found],
             "proposal": {"kind": proposal.kind, "text": proposal.text, **proposal.data} if proposal else None,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from envkit.channels import shown as shown_url
 from envkit.matrix.nearest import listing, nearest_versions
 from envkit.messages import _
 from envkit.model import VirtualPackage
@@ -63,8 +64,8 @@ class Lack:
         return {
             "kind": self.kind,
             "spec": self.spec,
-            "channel": self.channel,
-            "taken_from": self.taken_from,
+            "channel": shown_url(self.channel),
+            "taken_from": shown_url(self.taken_from),
             "nearest": list(self.nearest),
         }
 

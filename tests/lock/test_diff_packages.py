@@ -380,3 +380,12 @@ def test_applying_to_another_set_is_refused() -> None:
 def test_versions_are_ordered_either_way_round(a: str, b: str, manager: str) -> None:
     assert compare_versions(manager, a, b) == -compare_versions(manager, b, a)  # type: ignore[arg-type]
     assert compare_versions(manager, a, a) == 0  # type: ignore[arg-type]
+
+
+def test_a_query_is_no_part_of_a_build() -> None:
+    url = "https://conda.anaconda.org/conda-forge/linux-64/zlib-1.3.1-hb9d3cd8_2.conda?token=a/b#c/d"
+    signed = Package(
+        name="zlib", version="1.3.1", manager="conda", platform="linux-64", url=url, sha256="0" * 64
+    )
+    assert (signed.build, signed.subdir) == ("hb9d3cd8_2", "linux-64")
+    assert signed.file_name == "zlib-1.3.1-hb9d3cd8_2.conda"

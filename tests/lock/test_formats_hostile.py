@@ -83,12 +83,28 @@ def test_a_pixi_lock_is_refused_without_its_secrets(tmp_path: Path, kind: str) -
     assert SECRET not in f"{refusal}{refusal.hint}"
 
 
-def test_notes_do_not_repeat_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "explicit.txt"
-    path.write_text(f"@EXPLICIT\n{USER}/conda/linux-64/zlib-1.3.1-0.conda#{SHA}\n")
-    notes = " ".join(str(note) for note in read_spec(path).notes)
-    assert "repo.example" in notes
-    assert SECRET not in notes
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("explicit.txt", f"@EXPLICIT\n{USER}/conda/linux-64/zlib-1.3.1-0.conda#{SHA}\n"),
+        ("pixi.lock", pixi(f"{USER}/conda/linux-64/zlib-1.3.1-0.conda")),
+        ("environment.yml", f"channels: ['{USER}/conda']\ndependencies: [python]\n"),
+        ("environment.yml", f"channels: [conda-forge]\ndependencies: ['{USER}/conda::python']\n"),
+    ],
+)
+def test_a_password_never_comes_into_a_lock(tmp_path: Path, name: str, text: str) -> None:
+    refusal = refused(tmp_path, text, name)
+    assert refusal.line
+    assert "machine repo.example" in refusal.hint
+    assert SECRET not in f"{refusal}{refusal.hint}"
+
+
+def test_a_token_is_warned_of_and_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "environment.yml"
+    path.write_text(f"channels: ['{CLOUD}/t/{SECRET}/mine']\ndependencies: [python]\n")
+    notes = [str(note) for note in read_spec(path).notes if note.warning]
+    assert any("the token in" in note and f"{CLOUD}/mine" in note for note in notes)
+    assert not any(SECRET in note for note in notes)
 
 
 def test_a_token_is_no_part_of_a_channels_name() -> None:

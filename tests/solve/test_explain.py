@@ -203,3 +203,14 @@ def test_users_orders_of_channels(number: int) -> None:
             repodata=repodata_of(SHARED / "cases" / "11" / "channels"),
             canonical=canonical,
         )
+
+
+def test_a_channels_token_is_not_repeated(tmp_path: Path) -> None:
+    folder = tmp_path / "t" / "hunter2" / "mine"
+    write_channel(folder, *PYTHONS)
+    spec = make_spec("python=3.99", channels=(folder.as_uri(),))
+    with pytest.raises(Findings) as caught:
+        lock_text(spec, repodata=lambda channel, subdir: folder / subdir / "repodata.json", canonical=str)
+    said = f"{caught.value.message}{caught.value.hint}{caught.value.details}"
+    assert "mine has no python 3.99.*" in said
+    assert "hunter2" not in said

@@ -29,7 +29,9 @@ def environment_name(written: str | None, path: Path) -> str:
 
 
 def usable(package: Pinned, source: Source) -> Pinned:
-    """The package itself. Raises InputError with its line where its name or its platform can be none."""
+    """The package itself. Raises InputError with its line where its name or its platform can be none, or
+    where its URL holds a password."""
+    source.look_for_credentials(package.url, package.line)
     if not _PACKAGE.fullmatch(package.name):
         raise source.refusal(
             f"{_('not a package name')}: {package.name!r}",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from envkit.channels import shown_text
+from envkit.channels import has_token, has_user, hostname, shown, shown_text
 from envkit.errors import InputError
 from envkit.lock.formats.foreign import Note
 from envkit.messages import _
@@ -65,6 +65,29 @@ class Source:
             raise self.refusal(
                 _("an entry of {count} characters").format(count=len(entry)),
                 _("write one entry a line"),
+                line,
+            )
+
+    def look_for_credentials(self, url: str, line: int | None = None) -> None:
+        """Raise InputError for a URL with a password, warn of one with a token: a lock is there to be shared.
+
+        A server that asks for a password gets the one of ~/.netrc; a token has no other place.
+        """
+        if has_user(url):
+            raise self.refusal(
+                _(
+                    "a user name or a password stands in {url}, and a lock would hold it for all to read"
+                ).format(url=shown(url)),
+                _("write the URL without it, and into ~/.netrc: machine {host} login … password …").format(
+                    host=hostname(url) or "?"
+                ),
+                line,
+            )
+        if has_token(url):
+            self.warn(
+                _("the token in {url} stands in the lock: whoever has the lock has the token").format(
+                    url=shown(url)
+                ),
                 line,
             )
 
