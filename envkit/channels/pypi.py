@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from urllib.parse import urlsplit
 
 __all__ = ["index_at", "index_url", "is_pypi_file", "published_file", "pypi_files", "pypi_simple"]
 
@@ -59,7 +58,7 @@ def published_file(url: str, indexes: Iterable[str]) -> str:
 
 
 def _server(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[2]
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 def index_at(url: str, hosts: Sequence[str]) -> str:
