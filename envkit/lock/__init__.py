@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
 from envkit.lock.check import LockState, check
 from envkit.lock.diff import Change, Diff, apply, diff, diff_json
-from envkit.lock.head import read_head
+from envkit.lock.head import locked_version, read_head
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
 from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
 
@@ -38,6 +38,7 @@ __all__ = [
     "diff_text",
     "is_fresh",
     "lock_path",
+    "locked_version",
     "parse_lock",
     "read_head",
     "read_lock",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,6 +80,34 @@ def test_variants_lists_the_matrix_as_json() -> None:
     done = envkit("variants", "--json", cwd=MATRIX.parents[1])
     names = [row["variant"] for row in json.loads(done.stdout)["result"]["variants"]]
     assert {"py311-cpu", "py311-cu118", "py39-pt113-cu117", "py311-torch"} <= set(names)
+
+
+def test_variants_tells_of_every_lock_however_it_is(tmp_path: Path) -> None:
+    for name in ("environments", "templates"):
+        shutil.copytree(MATRIX.parents[1] / name, tmp_path / name)
+
+    def lock_of(variant: str) -> Path:
+        return tmp_path / "environments" / variant / "conda-lock.yml"
+
+    lock_of("py311-cpu").unlink()
+    lock_of("py311-cu118").write_text("version: [1\n")
+    stale = lock_of("py311-cu121")
+    stale.write_text(re.sub(r"(envkit-spec: ).{8}", r"\g<1>00000000", stale.read_text()))
+    lock_of("py311-cu124").write_bytes(lock_of("py311-cu124").read_bytes() + b"\xff")
+    environment = lock_of("py311-cu126").with_name("environment.yml")
+    environment.write_bytes(b"\xff")
+    done = envkit("variants", "--json", cwd=tmp_path, ENVKIT_HOME=str(tmp_path / "home"))
+    rows = {row["variant"]: row for row in json.loads(done.stdout)["result"]["variants"]}
+    told = {
+        name: (row["locked"], row["fresh"], row["rendered"], row["locked_torch"])
+        for name, row in rows.items()
+    }
+    assert told["py311-cpu"] == told["py311-cu118"] == (False, False, True, None)
+    assert "expected ',' or ']'" in rows["py311-cu118"]["problem"]
+    assert told["py311-cu121"] == (True, False, True, "2.5.1")
+    assert told["py311-cu124"] == (True, True, True, None)
+    assert told["py311-cu126"] == (True, True, False, "2.7.1")
+    assert told["py311-cu129"] == (True, True, True, "2.12.0")
 
 
 def test_a_mistake_in_the_matrix_is_told_with_its_line(tmp_path: Path) -> None:
