@@ -14,7 +14,7 @@ from envkit.solve.engine import Index, Unsolvable
 
 __all__ = ["SECONDS", "conflict", "names_in"]
 
-SECONDS = 2.0
+SECONDS = 4.0
 """Time spent on leaving specs out."""
 
 _TRIES = 64
