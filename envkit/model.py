@@ -97,8 +97,8 @@ class Package:
 
     @property
     def subdir(self) -> str:
-        """The channel folder of a conda package: "linux-64" or "noarch"."""
-        return self.url.split("#", 1)[0].split("?", 1)[0].rsplit("/", 2)[-2]
+        """The channel folder of a conda package: "linux-64" or "noarch"; empty where the URL has none."""
+        return self.url.split("#", 1)[0].split("?", 1)[0].rpartition("/")[0].rpartition("/")[2]
 
     @property
     def build(self) -> str:

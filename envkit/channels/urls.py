@@ -9,7 +9,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 __all__ = ["has_token", "has_user", "hostname", "is_url", "local_path", "shown", "shown_text"]
 
 _TOKEN = re.compile(r"/t/[^/]+(?=/|$)")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`]+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s'\"`]+")
+_USER = re.compile(r"[\w.~%+-]{1,64}:[^\s/@'\"`]{1,200}@(?=[\w-]+\.)")
+"""In what is nearly a URL: "https//u:pw@host.example". Bounded, since without an end it takes for ever."""
 _ENDLESS = re.compile(r"\S{240,}")
 
 
@@ -62,7 +64,7 @@ def shown_text(text: str) -> str:
         url, mark, fragment = match[0].partition("#")
         return shown(url) + mark + fragment
 
-    return _ENDLESS.sub(lambda match: f"{match[0][:200]}…", _URL.sub(masked, text))
+    return _ENDLESS.sub(lambda match: f"{match[0][:200]}…", _USER.sub("", _URL.sub(masked, text)))
 
 
 def local_path(url: str) -> Path | None:

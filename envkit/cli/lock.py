@@ -200,12 +200,18 @@ def _lock_variants(
             blocks.append(f"{each.name}: {made.message}")
             continue
         if known.lists(each):
-            write_atomically(environment_file(root, each), render(known, each).text)
+            _write_changed(environment_file(root, each), render(known, each).text)
         rows.append({"variant": each.name, **_row(made)})
         blocks.append(_told(each.name, made, seconds, asked))
     return Outcome(
         data={"variants": rows}, text="\n".join(blocks), code=ExitCode.FINDINGS if failed else ExitCode.OK
     )
+
+
+def _write_changed(path: Path, text: str) -> None:
+    """What stands there already is left alone, so that nothing changed needs no right to write."""
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_atomically(path, text)
 
 
 def _that_have(

@@ -234,3 +234,14 @@ def test_a_file_that_cannot_be_locked_is_refused_with_its_line(project: Path, ru
     assert code == 2 and said["error"]["line"]
     code, said = run("--file", str(project / "nothing.yml"))
     assert code == 2 and "no such file" in said["error"]["message"]
+
+
+def test_what_has_not_changed_is_not_written(project: Path, run: Run) -> None:
+    assert run("small")[0] == 0
+    files = [project / "environments" / "small" / name for name in ("environment.yml", "conda-lock.yml")]
+    before = [(file.stat().st_ino, file.read_bytes()) for file in files]
+    assert run("small")[0] == 0
+    assert [(file.stat().st_ino, file.read_bytes()) for file in files] == before
+    files[0].write_text("name: mine\n")
+    assert run("small")[0] == 0
+    assert files[0].read_bytes() == before[0][1]

@@ -389,3 +389,12 @@ def test_a_query_is_no_part_of_a_build() -> None:
     )
     assert (signed.build, signed.subdir) == ("hb9d3cd8_2", "linux-64")
     assert signed.file_name == "zlib-1.3.1-hb9d3cd8_2.conda"
+
+
+def test_an_environments_record_may_have_any_url() -> None:
+    made, other = (
+        Package(name="x", version="1", manager="conda", platform="linux-64", url=url, sha256="")
+        for url in ("x-1-0.conda", "")
+    )
+    assert (made.subdir, made.build) == ("", "0")
+    assert apply(diff([made], [other]), [made]) == (other,)

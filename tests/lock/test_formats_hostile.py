@@ -112,10 +112,24 @@ def test_a_token_is_no_part_of_a_channels_name() -> None:
     assert shown_text(f"{CLOUD}/t/{SECRET}/mine and {CLOUD}/t/{SECRET}") == f"{CLOUD}/mine and {CLOUD}"
 
 
+@pytest.mark.parametrize(
+    "url", ["https//u:hunter2@x.example/", "htps:/u:hunter2@x.example", "u:hunter2@x.example"]
+)
+def test_what_is_nearly_a_url_is_masked_as_well(url: str) -> None:
+    assert SECRET not in shown_text(f"'{url}' is no index")
+    assert "x.example" in shown_text(url)
+
+
 def test_shown_text_leaves_harmless_text_alone() -> None:
-    text = f"line 3: numpy >=1.2,<2 @ {ARCHIVE}#{SHA} is '{CLOUD}/conda-forge', 中文 C:\\x"
+    text = f"line 3: numpy >=1.2,<2 @ {ARCHIVE}#{SHA} is '{CLOUD}/conda-forge', 中文 C:\\x a@b.example"
     assert shown_text(text) == text
-    assert len(shown_text("a" * 100_000 + " end")) < 300
+
+
+@pytest.mark.parametrize("endless", ["a", "a:", "a.", "a/", "a@", "://", "a://", "/t/"])
+def test_showing_a_text_without_end_takes_no_time(endless: str) -> None:
+    began = time.monotonic()
+    assert len(shown_text(endless * 300_000 + " end")) < 300
+    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("name", ["..", "../../x", "a/b", "é", "a..b"])
