@@ -14,6 +14,14 @@ from tinychannel import TinyPackage, write_channel
 from envkit.cli.frame import execute
 from envkit.lock import read_lock
 
+ROOT = Path(__file__).parents[2]
+CHANNELS = ROOT.parent / "shared" / "channels"
+RENDERED = [
+    path
+    for path in sorted(ROOT.glob("environments/*/environment.yml"))
+    if "- pip:" not in path.read_text()  # what comes by pip needs an index
+]
+
 Run = Callable[..., tuple[int, dict[str, Any]]]
 
 MATRIX = """\
@@ -245,3 +253,14 @@ def test_what_has_not_changed_is_not_written(project: Path, run: Run) -> None:
     files[0].write_text("name: mine\n")
     assert run("small")[0] == 0
     assert files[0].read_bytes() == before[0][1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHANNELS.is_dir(), reason="the sampled channels are not beside this checkout")
+@pytest.mark.parametrize("file", RENDERED, ids=[file.parent.name for file in RENDERED])
+def test_every_file_that_envkit_renders_is_one_it_locks(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    monkeypatch.setenv("ENVKIT_MIRROR", CHANNELS.as_uri())
+    code, said = run("--file", str(file), "-o", "out.yml")
+    assert code == 0 and said["result"]["torch"], said
