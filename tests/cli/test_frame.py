@@ -36,9 +36,10 @@ def test_help_lists_every_verb_and_each_has_its_own() -> None:
     assert shown.returncode == 0
     for name in VERBS:
         assert f"\n  {name} " in shown.stdout
-        own = envkit(name, "--help")
+        own = envkit(name, "--help", COLUMNS="80")
         assert own.returncode == 0, own.stderr
         assert "--json" in own.stdout
+        assert max(map(len, own.stdout.splitlines())) <= 80, name
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_markdown() -> None:
         "| change | package | version | note |\n"
         "| --- | --- | --- | --- |\n"
         "| up | numpy | 1.26.4 → 2.0.1 |  |\n"
-        r"| rebuilt | \_x\_y | 1 | a\_0 → b\_0 |"
+        "| rebuilt | `_x_y` | 1 | `a_0` → `b_0` |"
     )
 
 
@@ -239,8 +239,9 @@ def test_no_value_becomes_markup(value: str) -> None:
     text = diff_markdown(diff([conda("a")], [conda("a"), nasty]), "t")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     cells = [token for token in tokens if token.type == "inline"][-4:]
-    (cell,) = cells[1].children or []
-    assert (cell.type, cell.content) == ("text", " ".join(f"x{value}x".split()))
+    parts = cells[1].children or []
+    assert {part.type for part in parts} <= {"text", "code_inline"}
+    assert "".join(part.content for part in parts) == " ".join(f"x{value}x".split())
     assert "https://" not in text
     assert "@team" not in text
     assert "www." not in text
