@@ -23,7 +23,7 @@ def command(session: Session) -> Outcome:
     rows: list[dict[str, Any]] = []
     for variant in known.variants:
         state = lock.check(root, known, variant)
-        locked = state.state not in ("missing", "unreadable")
+        locked = state.state not in ("missing", "unkept", "unreadable")
         rows.append(
             {
                 "variant": variant.name,

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
-from envkit.lock.check import LockState, check
+from envkit.lock.check import LockState, State, check
 from envkit.lock.diff import Change, Diff, apply, diff, diff_json
 from envkit.lock.head import locked_version, read_head
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
@@ -27,6 +27,7 @@ __all__ = [
     "Change",
     "Diff",
     "LockState",
+    "State",
     "apply",
     "build_cuda",
     "canonicalise",

@@ -80,3 +80,11 @@ def test_a_full_device_is_told_and_stays_one(capsys: pytest.CaptureFixture[str])
     assert execute(["export", "explicit", str(LOCK), "-o", "/dev/full"]) == 3
     assert "/dev/full" in capsys.readouterr().err
     assert Path("/dev/full").is_char_device()
+
+
+def test_a_folder_is_exported_like_the_lock_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ROOT / "environments" / "py311-cpu"
+    assert execute(["export", "explicit", str(folder), "--platform", "linux-64"]) == 0
+    told = capsys.readouterr().out
+    assert execute(["export", "explicit", str(folder / "conda-lock.yml"), "--platform", "linux-64"]) == 0
+    assert told == capsys.readouterr().out
