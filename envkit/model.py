@@ -61,7 +61,8 @@ class Spec:
     `channels` are names in priority order ("pytorch"), or the `file://` URL of a local channel; never a
     mirror and never "nodefaults". `virtual_packages` holds, for each platform, what the solver is told
     of the target machine. `digest` is the sha256 (hex) of the text and the virtual packages. `origin` is the
-    file to edit for another text.
+    file to edit for another text. `listed` is false where the matrix has no such variant: what it is made
+    of was then asked for with options.
     """
 
     variant: Variant
@@ -70,6 +71,7 @@ class Spec:
     virtual_packages: Mapping[str, tuple[VirtualPackage, ...]]
     digest: str
     origin: str = "environments/matrix.yaml"
+    listed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import signal
 import sys
 import traceback
@@ -19,8 +20,10 @@ from typing import Any
 import click
 
 from envkit import __version__, messages, paths
+from envkit.channels import shown_text
 from envkit.cli import streams
-from envkit.cli.invocation import ourselves
+from envkit.cli.invocation import worded
+from envkit.cli.usage import usage_words
 from envkit.cli.view import view
 from envkit.errors import Error, ExitCode, Findings, InputError
 from envkit.messages import _
@@ -29,6 +32,9 @@ from envkit.progress import Observer
 __all__ = ["Outcome", "Session", "execute", "verb"]
 
 SCHEMA = 1
+
+_VERBATIM = ("export", "render", "run", "activate")
+"""Verbs that print what is meant for a file or a shell."""
 
 VERBS: Mapping[str, str] = {
     "up": "axes or a variant -> a validated environment (what `make env` runs)",
@@ -128,7 +134,7 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
         for option in (
             click.option("--lang", type=click.Choice(messages.LANGUAGES), help="Language of the messages."),
             click.option("-v", "--verbose", count=True, help="Say more; twice for everything."),
-            click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+            click.option("-q", "--quiet", is_flag=True, help="Say less: no progress, notes or details."),
             click.option("--json", is_flag=True, help="Print one JSON object, failures included."),
         ):
             decorated = option(decorated)
@@ -156,7 +162,7 @@ def execute(arguments: Sequence[str]) -> int:
         if as_json and isinstance(result, Outcome):
             _print_json(command, outcome.code, result=outcome.data)
         elif outcome.text:
-            print(outcome.text)
+            print(outcome.text if command in _VERBATIM else worded(outcome.text))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -171,7 +177,7 @@ def execute(arguments: Sequence[str]) -> int:
         return leaving.exit_code
     except click.ClickException as problem:
         hint = _("`envkit {command} --help` shows how it is used").format(command=command).replace("  ", " ")
-        return _fail(command, as_json, ExitCode.USAGE, problem.format_message(), hint)
+        return _fail(command, as_json, ExitCode.USAGE, usage_words(problem), hint)
     except Error as problem:
         where: dict[str, Any] = {}
         hint = problem.hint
@@ -180,8 +186,11 @@ def execute(arguments: Sequence[str]) -> int:
             hint = hint or _("correct the file or its path, then run the same command again")
         if isinstance(problem, Findings) and problem.details:
             where["details"] = problem.details
+        text = str(problem)
+        if where.get("details", {}).get("chain") and _verbose(arguments):
+            text = "\n  ".join((f"{text}\n" + _("all that the solver says:"), *where["details"]["chain"]))
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
-        return _fail(command, as_json, code, str(problem), hint, **where)
+        return _fail(command, as_json, code, text, hint, **where)
     except paths.NoHome:
         return _fail(
             command,
@@ -208,6 +217,10 @@ def _own(arguments: Sequence[str]) -> Sequence[str]:
         if not own[position].startswith("-") and own[position - 1] != "--lang":
             return own[: position + 1]
     return own
+
+
+def _verbose(arguments: Sequence[str]) -> bool:
+    return any(word == "--verbose" or re.fullmatch("-q?v+q?", word) for word in _own(arguments))
 
 
 def _language_asked(arguments: Sequence[str]) -> str | None:
@@ -248,8 +261,9 @@ def _print_json(
 
 
 def _fail(command: str, as_json: bool, code: int, message: str, hint: str = "", **where: Any) -> int:
-    # Hints name `envkit`, which stands in PATH for few: what they name must run as it is pasted.
-    hint = hint.replace("`envkit ", f"`{ourselves()} ")
+    hint = worded(shown_text(hint))
+    # Each error has its URLs without passwords already; this is for the one that was forgotten.
+    message, where = shown_text(message), {key: _harmless(value) for key, value in where.items()}
     if as_json:
         with suppress(OSError):  # a full disk; the code says enough
             _print_json(command, code, error={"message": message, "hint": hint, **where})
@@ -258,6 +272,15 @@ def _fail(command: str, as_json: bool, code: int, message: str, hint: str = "", 
     if hint:
         streams.say(_("hint: {hint}").format(hint=hint))
     return int(code)
+
+
+def _harmless(value: Any) -> Any:
+    """Data as it may be shown: every text in it as `shown_text` has it."""
+    if isinstance(value, str):
+        return shown_text(value)
+    if isinstance(value, Mapping):
+        return {_harmless(key): _harmless(inner) for key, inner in value.items()}
+    return [_harmless(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _bug(command: str, as_json: bool, problem: Exception) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from envkit.errors import InputError
-from envkit.files import ScalarErrors, refuse_bomb
+from envkit.files import ScalarErrors, refuse_bomb, yaml_words
 from envkit.messages import _
 
 __all__ = ["load_document"]
@@ -90,9 +90,7 @@ def _load(text: str, path: Path) -> Any:
             loader.dispose()
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        raise InputError(
-            str(problem.problem or problem), path=path, line=mark.line + 1 if mark else None
-        ) from None
+        raise InputError(yaml_words(problem), path=path, line=mark.line + 1 if mark else None) from None
     except RecursionError:
         raise InputError(_("nested too deeply"), path=path) from None
     except (yaml.YAMLError, ValueError) as problem:

@@ -6,7 +6,7 @@ conda_lock is imported inside functions only, here and in `pip_section`: it take
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,12 +91,13 @@ class Request:
         locked: Lock | None = None,
         update: Collection[str] = (),
         mirrors: Sequence[str] = (),
+        alike: Callable[[str], Sequence[str]] = lambda name: (),
     ) -> dict[str, LockedDependency]:
         """The pip section of `platform`, solved beside the conda packages. Opens connections.
 
         conda-lock's own resolver is used; it asks the indexes of environment.yml and of pip's configuration.
         What `locked` has stays where it can, but for the names in `update`. `mirrors` are hosts to ask for
-        PyTorch's wheels.
+        PyTorch's wheels; `alike` finds names that are spelled much like one that no index has.
         Raises Findings where it finds no solution, Error where an index does not answer.
         """
         wanted = self._wanted(platform, "pip")
@@ -127,6 +128,7 @@ class Request:
                 update=tuple(update),
                 copies=self._configured.indexes,
                 mirrors=tuple(mirrors),
+                alike=alike,
             )
         )
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from envkit import paths
 from envkit.channels import canonicalise_url, index_at, published_file
-from envkit.errors import Error, Findings
+from envkit.errors import Findings
 from envkit.messages import _
 from envkit.model import Package
 from envkit.solve.chatter import without_chatter
+from envkit.solve.pip_refusal import explained
 from envkit.solve.pip_resolver import for_one_machine
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ __all__ = ["PipSection", "lock_pip_section"]
 _MOST_PINS = 20
 _ONE_AT_A_TIME = threading.Lock()
 """What is set for the resolver (an environment variable, its own names) is the whole process's."""
-_NO_WHEEL = "Unable to find installation candidates"
-"""How Poetry's chooser begins its RuntimeError where a version has no file for the platform."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +37,7 @@ class PipSection:
     order, the public index last where `default_index`. Pip packages among `locked` stay where they can, but
     for those that `update` names. `copies` are the indexes of this user's pip, which a lock for everybody is
     not to name for the public index's files. `mirrors` are hosts to ask in the place of PyTorch's own index,
-    in order, as far as they have it.
+    in order, as far as they have it. `alike` finds names that are spelled much like another.
     """
 
     name: str
@@ -54,6 +53,7 @@ class PipSection:
     update: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
+    alike: Callable[[str], Sequence[str]] = lambda name: ()
 
 
 def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
@@ -166,31 +166,14 @@ def _own_cache() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _problems(section: PipSection) -> Iterator[None]:
-    from conda_lock._vendor.poetry.puzzle.exceptions import SolverProblemError
-
     try:
         yield
-    except SolverProblemError as problem:
-        # Poetry solves for a package of its own making, which stands for the pip section.
-        reason = str(problem).replace("_dummy_package_", _("the environment")).strip()
-        raise Findings(
-            _("the pip section of {name} cannot be solved for {platform}:\n{reason}").format(
-                name=section.name, platform=section.platform, reason=reason
-            ),
-            _("relax a constraint of the pip section; what conda provides is held at its version"),
-        ) from None
     except Exception as problem:
-        if _NO_WHEEL in str(problem):
-            raise Findings(
-                _("the pip section of {name} cannot be locked for {platform}: {reason}").format(
-                    name=section.name, platform=section.platform, reason=problem
-                ),
-                _("ask for a version that has a wheel or a source archive for that platform"),
-            ) from None
         # Poetry raises errors of its own, of requests and of the standard library.
-        raise Error(
-            _("the pip section of {name} could not be solved for {platform}: {reason}").format(
-                name=section.name, platform=section.platform, reason=problem
-            ),
-            _("check the index that `pip config list` shows, or set PIP_INDEX_URL"),
+        raise explained(
+            problem,
+            name=section.name,
+            platform=section.platform,
+            indexes=_asked(section),
+            alike=section.alike,
         ) from None

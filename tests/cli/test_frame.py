@@ -182,3 +182,47 @@ def test_variants_names_the_extras_and_the_environments_beside_the_matrix(tmp_pa
     assert result["others"] == ["mine"]
     shown = envkit("variants", cwd=MATRIX.parents[1], ENVKIT_HOME=str(tmp_path)).stdout
     assert shown.splitlines()[-1].endswith("mine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--lang", "en"], "there is no option '--lang'"),
+        (["lock", "--verbos"], "there is no option '--verbos'; there is --verbose"),
+        (["lock", "--python"], "--python needs a value"),
+        (["lock", "--fresh=1"], "--fresh takes no value"),
+        (["lock", "a", "b"], "unexpected: b"),
+        (["lock", "--lang", "xx"], "--lang: 'xx' is none of 'en', 'zh'"),
+        (["activate"], "ENVIRONMENT is missing"),
+        (["lock", "--file", "/"], "--file: / is a directory, not a file"),
+    ],
+)
+def test_usage_errors_are_in_envkits_own_words(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from envkit.cli.frame import execute
+
+    assert execute(arguments) == 2
+    assert f"error: {words}\n" in capsys.readouterr().err
+
+
+def test_a_password_that_an_error_forgot_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from envkit.cli import frame, variants
+    from envkit.errors import Findings
+
+    url = "https://user:hunter2@conda.corp.example/team"
+
+    @frame.verb("variants")
+    def failing(session: frame.Session) -> frame.Outcome:
+        raise Findings(f"no {url}", f"look at {url}", details={"channels": [url], "chain": [url, "end"]})
+
+    monkeypatch.setattr(variants, "command", failing)
+    assert frame.execute(["variants", "--json", "-v"]) == 1
+    told = capsys.readouterr()
+    assert "hunter2" not in told.out + told.err
+    assert "conda.corp.example" in told.out
+    assert told.err.count("end") == 1, "-v shows the whole chain"
+    frame.execute(["variants"])
+    assert "end" not in capsys.readouterr().err

@@ -39,10 +39,13 @@ class Source:
     path: Path
     text: str
     notes: list[Note] = field(default_factory=list)
+    _split: Sequence[str] = field(default=(), init=False, repr=False)
 
     @property
     def lines(self) -> Sequence[str]:
-        return self.text.split("\n")
+        if not self._split:
+            self._split = self.text.split("\n")
+        return self._split
 
     def note(self, text: str, line: int | None = None) -> None:
         self.notes.append(Note(text=shown_text(text), line=line))
