@@ -53,8 +53,8 @@ env: $(VENV)/.ready ## Make the environment that CUDA, PYTHON, TORCH, SOURCE, EX
 validate: $(VENV)/.ready ## Prove again, in full, that the environment works here
 	@$(ENVKIT) validate $(if $(call given,PREFIX),$(call quote,$(call given,PREFIX)),$(WHICH)) $(AXES) $(ARGS)
 
-lock: $(VENV)/.ready ## Pin all variants anew from the channels (NAME=... for one; ARGS="--update numpy" moves only that)
-	@$(ENVKIT) lock $(if $(call given,NAME),$(NAMED),--all) $(call flag,--mirror,MIRROR) $(if $(call given,ARGS),$(ARGS),--fresh)
+lock: $(VENV)/.ready ## Lock all variants, pins stay (NAME=... for one; ARGS="--update numpy", --fresh or --check)
+	@$(ENVKIT) lock $(if $(call given,NAME),$(NAMED),--all) $(call flag,--mirror,MIRROR) $(ARGS)
 
 render: $(VENV)/.ready ## Write environment.yml of all variants (NAME=... for one)
 	@$(ENVKIT) render $(if $(call given,NAME),$(NAMED),--all) $(ARGS)

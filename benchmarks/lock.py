@@ -11,6 +11,7 @@ and a lock is read in at most 1.3 times what PyYAML's C loader alone takes.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import statistics
@@ -25,10 +26,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from envkit.lock import read_lock
+from envkit.lock.pypi_names import conda_lock_map
 from envkit.matrix import Matrix, read_matrix
 from envkit.model import Spec
 from envkit.render import render
-from envkit.solve.names import conda_lock_map
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("ENVKIT_SHARED", ROOT.parent / "shared"))
@@ -133,18 +134,21 @@ def packages_of(path: Path) -> list[tuple[str, ...]]:
 
 
 def reading_ratio(paths: Sequence[Path]) -> float:
-    """The least time of read_lock over the least of PyYAML's C loader alone, taken turn by turn."""
-    alone, whole = [], []
+    """CPU time of read_lock in that of PyYAML's C loader alone: the median of pairs taken turn by turn."""
+    ratios = []
     for _round in range(READS):
-        alone.append(timed(lambda: [yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader) for path in paths]))
-        whole.append(timed(lambda: [read_lock(path) for path in paths]))
-    return min(whole) / min(alone)
+        alone = timed(lambda: [yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader) for path in paths])
+        whole = timed(lambda: [read_lock(path) for path in paths])
+        ratios.append(whole / alone)
+    return statistics.median(ratios)
 
 
 def timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    """Seconds of CPU time; what another measurement left to be collected is not counted."""
+    gc.collect()
+    began = time.process_time()
     work()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "refuse_bomb",
     "sha256_of",
     "write_atomically",
+    "yaml_words",
 ]
 
 _READ_SIZE = 1 << 20
@@ -32,6 +33,9 @@ _LARGEST = 64 << 20
 _LARGEST_YAML = 4 << 20
 _MOST_NODES = 1_000_000
 """Bytes of a file that is read whole, bytes of one that people edit, values in one, its aliases resolved."""
+
+_SECOND = "but found another document"
+"""The end of a sentence of PyYAML's, which gives the beginning apart."""
 
 # libyaml's parser takes a tenth of the time of the one in Python.
 _FastLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -96,6 +100,12 @@ def refuse_bomb(node: yaml.Node | None) -> None:
         raise yaml.constructor.ConstructorError(
             None, None, _("its aliases make it too large"), node.start_mark
         )
+
+
+def yaml_words(problem: yaml.MarkedYAMLError) -> str:
+    """What a YAML parser has against a text, as a sentence that stands alone."""
+    words = str(problem.problem or problem)
+    return _("a second document begins here; there is to be one only") if words == _SECOND else words
 
 
 def load_yaml(text: str) -> Any:
@@ -191,9 +201,7 @@ def read_yaml(path: Path) -> Any:
             loader.dispose()
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        raise InputError(
-            str(problem.problem or problem), path=path, line=mark.line + 1 if mark else None
-        ) from None
+        raise InputError(yaml_words(problem), path=path, line=mark.line + 1 if mark else None) from None
     except yaml.YAMLError as problem:
         raise InputError(" ".join(str(problem).split()), path=path) from None
     except RecursionError:
@@ -218,10 +226,16 @@ def line_of(parent: object, key: object) -> int | None:
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
-    """Write a whole file or nothing: a temporary file beside it, then a rename. Parents are made."""
+    """Write a whole file or nothing: a temporary file beside it, then a rename. Parents are made.
+
+    What is no file (/dev/stdout, a named pipe) is written to and stays what it is.
+    """
     raw = text.encode() if isinstance(text, str) else text
     temporary: str | None = None
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(raw)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "wb") as file:

@@ -61,7 +61,8 @@ class Spec:
     `channels` are names in priority order ("pytorch"), or the `file://` URL of a local channel; never a
     mirror and never "nodefaults". `virtual_packages` holds, for each platform, what the solver is told
     of the target machine. `digest` is the sha256 (hex) of the text and the virtual packages. `origin` is the
-    file to edit for another text.
+    file to edit for another text. `listed` is false where the matrix has no such variant: what it is made
+    of was then asked for with options.
     """
 
     variant: Variant
@@ -70,6 +71,7 @@ class Spec:
     virtual_packages: Mapping[str, tuple[VirtualPackage, ...]]
     digest: str
     origin: str = "environments/matrix.yaml"
+    listed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,12 +95,12 @@ class Package:
     @property
     def file_name(self) -> str:
         """The archive's name, as in the URL (still percent-encoded where the URL is)."""
-        return self.url.rsplit("/", 1)[-1].split("#", 1)[0]
+        return self.url.split("#", 1)[0].split("?", 1)[0].rsplit("/", 1)[-1]
 
     @property
     def subdir(self) -> str:
-        """The channel folder of a conda package: "linux-64" or "noarch"."""
-        return self.url.rsplit("/", 2)[-2]
+        """The channel folder of a conda package: "linux-64" or "noarch"; empty where the URL has none."""
+        return self.url.split("#", 1)[0].split("?", 1)[0].rpartition("/")[0].rpartition("/")[2]
 
     @property
     def build(self) -> str:

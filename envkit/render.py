@@ -65,6 +65,7 @@ def render(matrix: Matrix, variant: Variant) -> Spec:
         channels=channels,
         virtual_packages=packages,
         digest=digest(text, channels, packages),
+        listed=matrix.lists(variant),
     )
 
 

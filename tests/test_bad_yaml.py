@@ -60,6 +60,15 @@ def test_the_line_of_a_wrong_value_is_named(tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
+@pytest.mark.parametrize("read", [read_yaml, read_lock], ids=["read_yaml", "read_lock"])
+def test_a_second_document_is_told_in_a_sentence(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    path = tmp_path / "file.yml"
+    path.write_text("version: 1\n---\nversion: 1\n")
+    with pytest.raises(InputError, match="a second document begins here") as caught:
+        read(path)
+    assert caught.value.line == 2
+
+
 def test_merged_keys_may_be_overridden_and_own_ones_not_repeated(tmp_path: Path) -> None:
     path = tmp_path / "file.yml"
     path.write_text("base: &base {python: '3.9', cuda: cpu}\nown:\n  <<: *base\n  cuda: '12.1'\n")

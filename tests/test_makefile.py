@@ -76,3 +76,9 @@ def test_a_folder_that_python_cannot_live_in_is_named(tmp_path: Path, name: str)
 def test_another_pythons_home_is_left_out(project: Path) -> None:
     (project / ".venv" / "bin" / "envkit").write_text('#!/bin/sh\necho "home: ${PYTHONHOME-none}"\n')
     assert make(project, "env", PYTHONHOME="/nonexistent").stdout == "home: none\n"
+
+
+def test_make_lock_keeps_pins_as_envkit_lock_does(project: Path) -> None:
+    assert make(project, "lock").stdout.split() == ["lock", "--all"]
+    assert make(project, "lock", "NAME=x", "ARGS=--fresh").stdout.split() == ["lock", "x", "--fresh"]
+    assert make(project, "lock", "ARGS=--check").stdout.split() == ["lock", "--all", "--check"]

@@ -20,6 +20,9 @@ __all__ = ["LICENSED", "Canonical", "canonicalise_url", "is_licensed"]
 LICENSED = "pkgs/"
 """How the names of Anaconda's own channels begin: `defaults` is made of them, and they cost money at work."""
 
+_COPIES = frozenset({"anaconda", "main", "r", "msys2", "free", "pro"})
+"""Channels of anaconda.org that hold the packages of `defaults`: https://anaconda.org/anaconda/repo."""
+
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^/?#@]*)@)?(?P<host>[^/?#:@]+)(?::(?P<port>\d+))?(?P<rest>/.*)?",
     re.DOTALL,
@@ -86,8 +89,13 @@ def canonicalise_url(url: str, *, also: Mapping[str, str] | None = None) -> Cano
 
 
 def is_licensed(channel: str | None) -> bool:
-    """Whether a channel, by its canonical name, is one of Anaconda's own, whoever serves it."""
-    return channel is not None and (channel == "defaults" or channel.startswith(LICENSED))
+    """Whether a channel, by its canonical name, holds Anaconda's own packages, whoever serves it.
+
+    Labels of a channel are the channel.
+    """
+    if channel is None:
+        return False
+    return channel == "defaults" or channel.startswith(LICENSED) or channel.partition("/")[0] in _COPIES
 
 
 def _base_of(host: str, place: str) -> Base | None:

@@ -59,7 +59,8 @@ def channel_name(url: str) -> str | None:
     if url.startswith(f"{facts.pkgs}/"):
         return "pkgs" + url.removeprefix(facts.pkgs)
     if url.startswith(f"{facts.cloud}/"):
-        return url.removeprefix(f"{facts.cloud}/")
+        name = url.removeprefix(f"{facts.cloud}/")
+        return None if name.startswith("t/") else name  # a token is part of an address, never of a name
     return None
 
 

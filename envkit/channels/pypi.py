@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import cache
 
-__all__ = ["index_at", "index_url", "is_pypi_file", "pypi_files", "pypi_simple"]
+__all__ = ["index_at", "index_url", "is_pypi_file", "published_file", "pypi_files", "pypi_simple"]
+
+_STORED = re.compile(r"/packages(?P<path>/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{60}/[^/?#]+(?:#.*)?)$")
+"""Where the public index keeps a file: under the BLAKE2 of its content (https://docs.pypi.org/api/)."""
 
 
 @cache
@@ -39,6 +43,22 @@ def is_pypi_file(url: str) -> bool:
     """Whether `url` is a file of the public Python index, in its own spelling."""
     files = pypi_files()
     return files is not None and url.startswith(f"{files}/")
+
+
+def published_file(url: str, indexes: Iterable[str]) -> str:
+    """The public index's own URL of a file of it that one of `indexes`, an unknown copy, serves.
+
+    A copy keeps the path, which is made from the content. What has no such path, or comes from a server that
+    has none of `indexes`, stays as it is: a company's index may hold packages of its own.
+    """
+    stored, files = _STORED.search(url), pypi_files()
+    if stored is None or files is None or _server(url) not in map(_server, indexes):
+        return url
+    return files + stored["path"]
+
+
+def _server(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 def index_at(url: str, hosts: Sequence[str]) -> str:

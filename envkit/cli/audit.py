@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from envkit import matrix, paths
+from envkit.channels import hostname, shown
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import ExitCode, InputError
 from envkit.host import read_host
@@ -23,6 +24,7 @@ from envkit.progress import Observer
 from envkit.report import to_json, to_text
 
 _ALWAYS = ("lock.format", "lock.needs")
+_HOST = r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9a-fA-F:.]+"
 _ACCELERATOR = r"\d{1,2}\.\d{1,2}"
 
 
@@ -83,6 +85,14 @@ def _facts(cuda: str | None, host: str | None, *, no_host: bool, allowed: tuple[
         raise InputError(_("'{cuda}' is no CUDA version").format(cuda=cuda), _("write --cuda 12.4, or cpu"))
     if host is not None and no_host:
         raise InputError(_("--host and --no-host were both given"), _("leave out one of the two"))
+    for name in allowed:
+        if not re.fullmatch(_HOST, name):
+            raise InputError(
+                _("'{host}' is not the name of a server").format(host=shown(name)),
+                _("write it without https:// and path: --allow-host {example}").format(
+                    example=hostname(name) or "conda.corp.example"
+                ),
+            )
     return Facts(
         accelerator=cuda,
         host=None if no_host else parse_host(host) if host is not None else read_host(),

@@ -29,11 +29,13 @@ def command(
 
     \b
       env:NAME, env:PREFIX   an installed environment
-      REV:VARIANT, REV:PATH  a lock as committed: HEAD~1:py311-cu118, v1.2:old/conda-lock.yml
-                             (PATH from the top of the repository, or from here with ./);
-                             with no REV before the colon, as staged for the next commit
-      a path                 (with a slash, or ending in .yml, .yaml, .lock) a lock file, a folder
-                             with a conda-lock.yml, or the prefix of an environment
+      REV:VARIANT, REV:PATH  a lock as committed: HEAD~1:py311-cu118,
+                             v1.2:old/conda-lock.yml (PATH from the top of the
+                             repository, or from here with ./); with no REV before
+                             the colon, as staged for the next commit
+      a path                 (with a slash, or ending in .yml, .yaml, .lock) a
+                             lock file, a folder with a conda-lock.yml, or the
+                             prefix of an environment
       VARIANT                the lock of a variant, as it lies on disk
       a file in this folder, then an environment of that name
 
@@ -55,7 +57,7 @@ def command(
         different |= bool(made)
         rows.append({"a": old.to_json(), "b": new.to_json(), **diff_json(made)})
         if made or not every:
-            blocks.append(_block(made, old, new, markdown=markdown, quiet=session.verbose < 0))
+            blocks.append(_block(sides, made, old, new, markdown=markdown, quiet=session.verbose < 0))
     data: dict[str, Any] = {"different": different, "diffs": rows}
     text = "\n\n".join(blocks) or _("no lock differs")
     return Outcome(data=data, text=text, code=ExitCode.FINDINGS if tell and different else ExitCode.OK)
@@ -109,8 +111,9 @@ def _main(side: Side) -> Side:
     return replace(side, packages=tuple(one for one in side.packages if one.category == "main"))
 
 
-def _block(made: Diff, old: Side, new: Side, *, markdown: bool, quiet: bool) -> str:
+def _block(sides: Sides, made: Diff, old: Side, new: Side, *, markdown: bool, quiet: bool) -> str:
     if quiet:
         return f"{new.label}: {headline(made)}"
-    title = f"{old.label} -> {new.label}"
-    return diff_markdown(made, title.replace("->", "→")) if markdown else f"{title}\n{diff_text(made)}"
+    if markdown:
+        return diff_markdown(made, f"{sides.title(old)} → {sides.title(new)}")
+    return f"{old.label} -> {new.label}\n{diff_text(made)}"

@@ -14,7 +14,7 @@ from envkit.cli.frame import Outcome, Session, verb
 from envkit.errors import InputError
 from envkit.files import write_atomically
 from envkit.host import read_host
-from envkit.lock import read_lock
+from envkit.lock import LOCK_NAME, read_lock
 from envkit.lock.formats import WRITERS, HashKind, write
 from envkit.matrix import Axes
 from envkit.messages import _
@@ -74,7 +74,7 @@ KINDS: Mapping[str, _Kind] = {
 
 @verb("export", epilog="KIND: " + "; ".join(f"{name}: {kind.help}" for name, kind in KINDS.items()) + ".")
 @click.argument("kind", type=click.Choice(list(KINDS)))
-@click.argument("source", metavar="[VARIANT|LOCK]", required=False)
+@click.argument("source", metavar="[VARIANT|LOCK|FOLDER]", required=False)
 @click.option("--platform", metavar="SUBDIR", help="linux-64 and the like; this machine's by default.")
 @click.option(
     "--hash", "hashes", type=click.Choice(["sha256", "md5"]), default="sha256",
@@ -113,8 +113,8 @@ def command(
 
 def _lock(session: Session, source: str | None) -> Lock:
     """The lock that a path, a variant's name or nothing (this machine's variant) means."""
-    if source is not None and (Path(source).is_file() or "/" in source or source.endswith((".yml", ".yaml"))):
-        return read_lock(Path(source))
+    if source is not None and (path := _file_meant(source)):
+        return read_lock(path)
     root, known = project()
     (variant,) = chosen_variants(known, source, Axes(), every=False)
     found, fresh = kept_lock(root, known, variant)
@@ -130,3 +130,11 @@ def _lock(session: Session, source: str | None) -> Lock:
             )
         )
     return found
+
+
+def _file_meant(word: str) -> Path | None:
+    """The lock file that a word means, or the one in the folder that it means; None for a variant's name."""
+    path = Path(word)
+    if path.is_dir() and ((path / LOCK_NAME).exists() or "/" in word):
+        return path / LOCK_NAME
+    return path if path.is_file() or "/" in word or path.suffix in (".yml", ".yaml") else None

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import signal
 import sys
 import traceback
@@ -19,8 +20,10 @@ from typing import Any
 import click
 
 from envkit import __version__, messages, paths
+from envkit.channels import shown_text
 from envkit.cli import streams
-from envkit.cli.invocation import ourselves
+from envkit.cli.invocation import worded
+from envkit.cli.usage import usage_words
 from envkit.cli.view import PROGRESS, Mode, view
 from envkit.errors import Error, ExitCode, Findings, InputError
 from envkit.messages import _
@@ -29,6 +32,9 @@ from envkit.progress import Observer
 __all__ = ["Outcome", "Session", "execute", "verb"]
 
 SCHEMA = 1
+
+_VERBATIM = ("export", "render", "run", "activate")
+"""Verbs that print what is meant for a file or a shell."""
 
 VERBS: Mapping[str, str] = {
     "up": "axes or a variant -> a validated environment (what `make env` runs)",
@@ -149,7 +155,7 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Outcome]], click
                 help="On stderr: bars on a terminal and lines elsewhere (auto), lines, JSON lines, nothing.",
             ),
             click.option("-v", "--verbose", count=True, help="Say more; twice for everything."),
-            click.option("-q", "--quiet", is_flag=True, help="Say nothing on stderr but errors."),
+            click.option("-q", "--quiet", is_flag=True, help="Say less: no progress, notes or details."),
             click.option("--json", is_flag=True, help="Print one JSON object, failures included."),
         ):
             decorated = option(decorated)
@@ -180,7 +186,7 @@ def execute(arguments: Sequence[str]) -> int:
         if asked.json and isinstance(result, Outcome):
             _print_json(command, outcome.code, result=outcome.data)
         elif outcome.text:
-            print(outcome.text)
+            print(outcome.text if command in _VERBATIM else worded(outcome.text))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -193,7 +199,7 @@ def execute(arguments: Sequence[str]) -> int:
         return leaving.exit_code
     except click.ClickException as problem:
         hint = _("`envkit {command} --help` shows how it is used").format(command=command).replace("  ", " ")
-        return _fail(command, asked, ExitCode.USAGE, problem.format_message(), hint)
+        return _fail(command, asked, ExitCode.USAGE, usage_words(problem), hint)
     except Error as problem:
         where: dict[str, Any] = {}
         hint = problem.hint
@@ -202,8 +208,11 @@ def execute(arguments: Sequence[str]) -> int:
             hint = hint or _("correct the file or its path, then run the same command again")
         if isinstance(problem, Findings) and problem.details:
             where["details"] = problem.details
+        text = str(problem)
+        if where.get("details", {}).get("chain") and _verbose(arguments):
+            text = "\n  ".join((f"{text}\n" + _("all that the solver says:"), *where["details"]["chain"]))
         code = ExitCode.CHILD_NOT_RUN if command == "run" else problem.code
-        return _fail(command, asked, code, str(problem), hint, **where)
+        return _fail(command, asked, code, text, hint, **where)
     except paths.NoHome:
         return _fail(
             command,
@@ -230,6 +239,10 @@ def _own(arguments: Sequence[str]) -> Sequence[str]:
         if not own[position].startswith("-") and own[position - 1] not in ("--lang", "--progress"):
             return own[: position + 1]
     return own
+
+
+def _verbose(arguments: Sequence[str]) -> bool:
+    return any(word == "--verbose" or re.fullmatch("-q?v+q?", word) for word in _own(arguments))
 
 
 def _value_asked(arguments: Sequence[str], option: str) -> str | None:
@@ -271,8 +284,9 @@ def _print_json(
 
 
 def _fail(command: str, asked: _Asked, code: int, message: str, hint: str = "", **where: Any) -> int:
-    # Hints name `envkit`, which stands in PATH for few: what they name must run as it is pasted.
-    hint = hint.replace("`envkit ", f"`{ourselves()} ")
+    hint = worded(shown_text(hint))
+    # Each error has its URLs without passwords already; this is for the one that was forgotten.
+    message, where = shown_text(message), {key: _harmless(value) for key, value in where.items()}
     if asked.json:
         with suppress(OSError):  # a full disk; the code says enough
             _print_json(command, code, error={"message": message, "hint": hint, **where})
@@ -286,6 +300,15 @@ def _fail(command: str, asked: _Asked, code: int, message: str, hint: str = "", 
     if hint:
         streams.say(_("hint: {hint}").format(hint=hint))
     return int(code)
+
+
+def _harmless(value: Any) -> Any:
+    """Data as it may be shown: every text in it as `shown_text` has it."""
+    if isinstance(value, str):
+        return shown_text(value)
+    if isinstance(value, Mapping):
+        return {_harmless(key): _harmless(inner) for key, inner in value.items()}
+    return [_harmless(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _bug(command: str, asked: _Asked, problem: Exception) -> int:

@@ -21,6 +21,7 @@ from envkit.messages import _
 from envkit.model import Lock, Variant
 from envkit.render import environment_file, render
 from envkit.up import project
+from envkit.up.request import shown
 from envkit.up.team import Relocked, lock_variants, old_lock
 
 _AXES = ("python", "cuda", "torch", "source", "extras")
@@ -36,6 +37,7 @@ class _Asked:
     every: bool
     file: Path | None
     foreign: Path | None
+    platforms: tuple[str, ...]
     check: bool
     update: tuple[str, ...]
     fresh: bool
@@ -62,17 +64,16 @@ class _Asked:
         if len(ways) > 1:
             raise InputError(
                 _("{words} exclude each other").format(words=_(" and ").join(ways)),
-                _("leave out all but one: --check writes nothing, --fresh forgets what --update keeps"),
+                _("leave out all but one: --check writes nothing, --update keeps pins, --fresh forgets them"),
             )
         subject = given[0] if given else "VARIANT"
+        platform = ["--platform"] if self.platforms else []
+        output = ["--output"] if self.output else []
         useless = {
-            "VARIANT": ["--output"] if self.output else [],
-            "--all": [*axes, *(["--output"] if self.output else [])],
-            "--file": [
-                *(word for word in axes if word not in ("--python", "--cuda")),
-                *(["--check"] if self.check else []),
-            ],
-            "--canonicalise": [*axes, *ways],
+            "VARIANT": [*platform, *output],
+            "--all": [*axes, *platform, *output],
+            "--file": [word for word in axes if word not in ("--python", "--cuda")],
+            "--canonicalise": [*axes, *platform, *ways],
         }[subject]
         if useless:
             raise InputError(
@@ -92,17 +93,28 @@ class _Asked:
     "--file",
     type=_FILE,
     metavar="FILE",
-    help="An environment.yml, requirements.txt, explicit file or pixi.lock.",
+    help="An environment.yml, requirements.txt, explicit file or pixi.lock, into conda-lock.yml beside it; "
+    "a lock of the same file there gives the pins.",
 )
 @click.option(
     "--canonicalise",
     "foreign",
     type=_FILE,
     metavar="FILE",
-    help="Rewrite the mirror URLs of an existing lock; its hashes stay.",
+    help="Rewrite the mirror URLs of an existing lock, in place without -o; its hashes stay.",
 )
 @click.option(
-    "--check", "checking", is_flag=True, help="Solve nothing; exit 1 where a lock is missing or stale."
+    "--platform",
+    "platforms",
+    metavar="SUBDIR",
+    multiple=True,
+    help="With --file: lock for this platform, not those it names; repeatable.",
+)
+@click.option(
+    "--check",
+    "checking",
+    is_flag=True,
+    help="Solve nothing; exit 1 where a lock is missing or stale. All locks where none is named.",
 )
 @click.option(
     "--update",
@@ -125,41 +137,41 @@ def command(session: Session, checking: bool, **arguments: Any) -> Outcome:
     if asked.file is not None:
         return _lock_file(session, asked.file, asked)
     root, known = project()
-    chosen = chosen_variants(known, asked.variant, asked.axes, every=asked.every)
+    every = asked.every or (asked.check and not asked.variant and asked.axes == Axes())
+    chosen = chosen_variants(known, asked.variant, asked.axes, every=every)
     if asked.check:
-        return _check(root, known, chosen, every=asked.every)
+        return _check(session, root, known, chosen, every=every)
     return _lock_variants(session, root, known, chosen, asked)
 
 
-def _check(root: Path, known: Matrix, chosen: tuple[Variant, ...], *, every: bool) -> Outcome:
+def _check(
+    session: Session, root: Path, known: Matrix, chosen: tuple[Variant, ...], *, every: bool
+) -> Outcome:
     states = [check(root, known, variant) for variant in chosen]
-    # What the team does not keep may be missing: nobody who asks for all asked for that.
-    wrong = [
-        state
-        for state in states
-        if not state.fresh and not (every and state.state == "missing" and not known.commits(state.variant))
-    ]
-    lines = [line for state in states for line in _state_lines(state, state in wrong)]
+    # Nobody who asks for all asked for what the team does not keep.
+    wrong = [state for state in states if not state.fresh and not (every and state.state == "unkept")]
+    lines = [line for state in states for line in _state_lines(state, session.verbose < 0)]
+    rows = [{**state.to_json(), "committed": known.commits(state.variant)} for state in states]
     return Outcome(
-        data={"variants": [state.to_json() for state in states]},
+        data={"variants": rows},
         text="\n".join(lines),
         code=ExitCode.FINDINGS if wrong else ExitCode.OK,
     )
 
 
-def _state_lines(state: LockState, wrong: bool) -> Iterator[str]:
+def _state_lines(state: LockState, quiet: bool) -> Iterator[str]:
     words = {
         "fresh": _("fresh"),
         "stale": _("stale"),
         "missing": _("not locked"),
+        "unkept": _("not locked, and its lock is not committed"),
         "unrendered": _("not as rendered"),
         "unreadable": _("unreadable"),
     }
-    if not wrong and not state.fresh:
-        yield _("{name}: not locked, and its lock is not kept").format(name=state.variant.name)
+    reason = f": {state.reason}" if state.reason and state.state not in ("missing", "unkept") else ""
+    yield f"{state.variant.name}: {words[state.state]}{'' if quiet else reason}"
+    if quiet or state.state == "unkept":
         return
-    reason = f": {state.reason}" if state.reason else ""
-    yield f"{state.variant.name}: {words[state.state]}{reason}"
     yield from (f"  {line}" for line in state.diff.splitlines())
     if state.hint:
         yield _("  hint: {hint}").format(hint=state.hint)
@@ -178,7 +190,9 @@ def _lock_variants(
         for each in chosen:
             if not known.commits(each):
                 blocks.append(
-                    _("{name}: its lock is not kept; `envkit lock {name}` makes one").format(name=each.name)
+                    _("{name}: its lock is not committed; `envkit lock {name}` makes one").format(
+                        name=each.name
+                    )
                 )
         chosen = tuple(each for each in chosen if known.commits(each))
     for each, made, seconds in lock_variants(
@@ -200,12 +214,20 @@ def _lock_variants(
             blocks.append(f"{each.name}: {made.message}")
             continue
         if known.lists(each):
-            write_atomically(environment_file(root, each), render(known, each).text)
+            _write_changed(environment_file(root, each), render(known, each).text)
         rows.append({"variant": each.name, **_row(made)})
-        blocks.append(_told(each.name, made, seconds, asked))
+        blocks.append(_told(session, each.name, made, seconds, asked))
+        if not known.lists(each) and session.verbose >= 0:
+            blocks.append(_("written to {path}").format(path=shown(made.lock.path)))
     return Outcome(
         data={"variants": rows}, text="\n".join(blocks), code=ExitCode.FINDINGS if failed else ExitCode.OK
     )
+
+
+def _write_changed(path: Path, text: str) -> None:
+    """What stands there already is left alone, so that nothing changed needs no right to write."""
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_atomically(path, text)
 
 
 def _that_have(
@@ -236,7 +258,7 @@ def _that_have(
 def _lock_file(session: Session, file: Path, asked: _Asked) -> Outcome:
     from envkit.host import read_host
     from envkit.matrix.axes import cuda_version, python_version
-    from envkit.up.foreign import lock_file
+    from envkit.up.foreign import check_file, lock_file
 
     cuda = cuda_version(asked.axes.cuda) if asked.axes.cuda else None
     python = python_version(asked.axes.python) if asked.axes.python else None
@@ -246,21 +268,34 @@ def _lock_file(session: Session, file: Path, asked: _Asked) -> Outcome:
                 _("{option} {value} is not a version").format(option=option, value=written),
                 _("write it like {example}").format(example="12.4" if option == "--cuda" else "3.11"),
             )
+    here = read_host().platform
+    if asked.check:
+        state = check_file(
+            file, asked.output, python=python, cuda=cuda, platform=here, platforms=asked.platforms
+        )
+        return Outcome(
+            data={"variants": [state.to_json()]},
+            text="\n".join(_state_lines(state, session.verbose < 0)),
+            code=ExitCode.OK if state.fresh else ExitCode.FINDINGS,
+        )
     began = time.monotonic()
     locked = lock_file(
         file,
         asked.output,
         python=python,
         cuda=cuda,
-        platform=read_host().platform,
+        platform=here,
+        platforms=asked.platforms,
         routes=asked.mirrors.routes(),
         observer=session.observer,
         update=asked.update,
         fresh=asked.fresh,
     )
-    lines = [_("note: {text}").format(text=note) for note in locked.notes]
-    lines.append(_told(locked.name, locked.made, time.monotonic() - began, asked))
-    lines.append(_("written to {path}").format(path=locked.made.lock.path))
+    quiet = session.verbose < 0
+    lines = [] if quiet else [_("note: {text}").format(text=note) for note in locked.notes]
+    lines.append(_told(session, locked.name, locked.made, time.monotonic() - began, asked))
+    if not quiet:
+        lines.append(_("written to {path}").format(path=locked.made.lock.path))
     notes = [{"line": note.line, "text": note.text, "warning": note.warning} for note in locked.notes]
     return Outcome(data={"file": str(file), "notes": notes, **_row(locked.made)}, text="\n".join(lines))
 
@@ -269,7 +304,8 @@ def _canonicalise(session: Session, file: Path, output: Path | None) -> Outcome:
     text, notes = canonicalise(file, also=condarc_bases(read_condarc().settings))
     target = output or file
     write_atomically(target, text)
-    lines = [str(note) for note in notes] + [_("written to {path}").format(path=target)]
+    lines = [] if session.verbose < 0 else [str(note) for note in notes]
+    lines.append(_("written to {path}").format(path=target))
     rows = [{"line": note.line, "text": note.text, "warning": note.warning} for note in notes]
     return Outcome(data={"file": str(file), "path": str(target), "notes": rows}, text="\n".join(lines))
 
@@ -279,26 +315,28 @@ def _row(made: Relocked) -> dict[str, Any]:
         "path": str(made.lock.path),
         "torch": _torch(made.lock),
         "changed": made.before is None or bool(made.diff),
+        "rewritten": made.before is None or bool(made.diff) or made.rehead,
         "diff": diff_json(made.diff) if made.before is not None else None,
     }
 
 
-def _told(name: str, made: Relocked, seconds: float, asked: _Asked) -> str:
+def _told(session: Session, name: str, made: Relocked, seconds: float, asked: _Asked) -> str:
     """One line, and below it what changed against the old lock."""
+    torch = _torch(made.lock)
     if made.before is not None and not made.diff:
         if asked.update:
             return _("{name}: {packages} cannot move: nothing changed").format(
                 name=name, packages=", ".join(asked.update)
             )
-        return _("{name}: unchanged, torch {torch}").format(name=name, torch=_torch(made.lock) or "?")
-    line = _("{name}: {count} packages on {platforms}, torch {torch}, {seconds:.1f} s").format(
+        line = _("same packages; the lock's head was rewritten") if made.rehead else _("unchanged")
+        return f"{name}: {line}" + (f", torch {torch}" if torch else "")
+    line = _("{name}: {count} packages on {platforms}, {seconds:.1f} s").format(
         name=name,
         count=len(made.lock.packages),
-        platforms=", ".join(made.lock.platforms),
-        torch=_torch(made.lock) or "?",
+        platforms=", ".join(made.lock.platforms) + (f", torch {torch}" if torch else ""),
         seconds=seconds,
     )
-    return line if made.before is None else f"{line}\n{diff_text(made.diff)}"
+    return line if made.before is None or session.verbose < 0 else f"{line}\n{diff_text(made.diff)}"
 
 
 def _torch(made: Lock) -> str | None:

@@ -20,12 +20,15 @@ from envkit.up import project
 @click.argument("variant", required=False)
 @axes_options
 @click.option("--all", "every", is_flag=True, help="Every variant of the matrix.")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 where a file differs from its rendering.")
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit 1 where a file differs. All where none is named."
+)
 @click.option("--stdout", "show", is_flag=True, help="Print instead of writing.")
 def command(
     session: Session, variant: str | None, axes: Axes, every: bool, check: bool, show: bool
 ) -> Outcome:
     root, known = project()
+    every = every or (check and not variant and axes == Axes())
     chosen = chosen_variants(known, variant, axes, every=every)
     rows: list[dict[str, object]] = []
     lines: list[str] = []
@@ -40,7 +43,7 @@ def command(
         same = before == spec.text
         if not same and not check:
             write_atomically(path, spec.text)
-        if not same and check:
+        if not same and check and session.verbose >= 0:
             lines += difflib.unified_diff(
                 before.splitlines(),
                 spec.text.splitlines(),

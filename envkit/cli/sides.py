@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from envkit.errors import InputError
+from envkit.channels import shown
+from envkit.errors import Error, InputError
 from envkit.lock import LOCK_NAME, lock_path, parse_lock, read_lock
 from envkit.lock.committed import committed_bytes, committed_names, repository_top, revision_id
 from envkit.lock.installed import installed_packages
@@ -30,6 +31,7 @@ class Side:
     """One side: `label` says what it is and where it was read. `platform` is an environment's own.
 
     `variant` and `file` are what the side is a state of, for the side that is compared with it by default.
+    `short` is the label, or the name in it, without any path.
     """
 
     kind: SideKind
@@ -38,6 +40,7 @@ class Side:
     platform: str | None = None
     variant: str | None = None
     file: Path | None = None
+    short: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "label": self.label, "packages": len(self.packages)}
@@ -70,7 +73,7 @@ class Sides:
             return self.environment(word.removeprefix(_ENVIRONMENT))
         if "://" in word:
             raise InputError(
-                _("{word} is an address; locks are compared as files").format(word=word),
+                _("{word} is an address; locks are compared as files").format(word=shown(word)),
                 _("download it first, then give the file"),
             )
         if ":" in word and not Path(word).exists():
@@ -133,7 +136,12 @@ class Sides:
             raise InputError(
                 _("this folder is no environment and holds no {name}").format(name=LOCK_NAME), path=path
             )
-        return Side(kind="lock", label=str(file), packages=read_lock(file).packages, file=file.absolute())
+        return Side(
+            kind="lock",
+            label=str(file),
+            packages=read_lock(file).packages,
+            file=file.absolute(),
+        )
 
     def environment(self, name_or_prefix: str) -> Side:
         """An installed environment, by its name or its prefix."""
@@ -148,6 +156,9 @@ class Sides:
             kind="environment",
             label=_("environment {name} ({prefix}: {conda} conda packages, {pip} from pip)").format(
                 name=environment.name, prefix=environment.prefix, conda=conda, pip=len(packages) - conda
+            ),
+            short=_("environment {name} ({conda} conda packages, {pip} from pip)").format(
+                name=environment.name, conda=conda, pip=len(packages) - conda
             ),
             packages=packages,
             platform=packages[0].platform if packages else None,
@@ -229,10 +240,28 @@ class Sides:
         return Side(
             kind="lock",
             label=f"{variant.name} ({_relative(file)})",
+            short=variant.name,
             packages=read_lock(file).packages,
             variant=variant.name if listed else None,
             file=file,
         )
+
+    def title(self, side: Side) -> str:
+        """The label without a place of this machine, for a text that others read."""
+        if side.kind != "lock" or side.file is None:
+            return side.short or side.label
+        path = self._in_repository(side.file)
+        return f"{side.short} ({path})" if side.short else path
+
+    def _in_repository(self, file: Path) -> str:
+        """The path from the top of the repository, or of the project; the file and its folder elsewhere."""
+        whole = file.absolute()
+        try:
+            top = repository_top(whole.parent)
+        except Error:
+            top = self.folder
+        own = whole.relative_to(top) if whole.is_relative_to(top) else Path(whole.parent.name, whole.name)
+        return own.as_posix()
 
     def _not_there(self, revision: str, shown: str) -> InputError:
         names = committed_names(self.folder, revision, f"environments/*/{LOCK_NAME}")

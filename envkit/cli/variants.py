@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from envkit import install, paths
+from envkit import install, lock, paths
 from envkit.cli.frame import Outcome, Session, verb
 from envkit.cli.view import terminal_columns
-from envkit.errors import Error
+from envkit.errors import InputError
 from envkit.files import read_text
 from envkit.messages import _
-from envkit.render import render
+from envkit.model import Spec
+from envkit.render import environment_file, render
 from envkit.report import table
-from envkit.up import kept_lock, project
+from envkit.up import project
 
 
 @verb("variants")
@@ -20,13 +22,8 @@ def command(session: Session) -> Outcome:
     root, known = project()
     rows: list[dict[str, Any]] = []
     for variant in known.variants:
-        path = root / "environments" / variant.name / "environment.yml"
-        problem = ""
-        found, fresh = None, False
-        try:
-            found, fresh = kept_lock(root, known, variant)
-        except Error as unreadable:
-            problem = str(unreadable)
+        state = lock.check(root, known, variant)
+        locked = state.state not in ("missing", "unkept", "unreadable")
         rows.append(
             {
                 "variant": variant.name,
@@ -36,14 +33,12 @@ def command(session: Session) -> Outcome:
                 "source": variant.source,
                 "extras": list(variant.extras),
                 "platforms": list(variant.platforms),
-                "rendered": path.exists() and read_text(path) == render(known, variant).text,
-                "locked": found is not None,
-                "fresh": fresh,
-                "locked_torch": next((p.version for p in found.packages if p.name == "pytorch"), None)
-                if found
-                else None,
+                "rendered": _is_rendered(environment_file(root, variant), render(known, variant)),
+                "locked": locked,
+                "fresh": locked and state.state != "stale",
+                "locked_torch": lock.locked_version(state.path, lock.TORCH_NAMES) if locked else None,
                 "installed": install.is_environment(paths.environments() / variant.name),
-                "problem": problem,
+                "problem": state.reason if state.state == "unreadable" else "",
             }
         )
     others = [name for name in install.names() if known.named(name) is None]
@@ -67,6 +62,13 @@ def command(session: Session) -> Outcome:
     return Outcome(
         data={"variants": rows, "extras": list(known.extras), "others": others}, text="\n".join(text)
     )
+
+
+def _is_rendered(file: Path, spec: Spec) -> bool:
+    try:
+        return file.exists() and read_text(file) == spec.text
+    except InputError:
+        return False
 
 
 def _lock_state(row: dict[str, Any]) -> str:

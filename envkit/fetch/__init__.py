@@ -13,7 +13,7 @@ from envkit.fetch.session import Patience, Session
 from envkit.fetch.store import package_cache
 from envkit.fetch.transports import folder_name
 from envkit.fetch.trust import Trust
-from envkit.fetch.wheels import wheel_cache, wheels
+from envkit.fetch.wheels import wheel_cache, wheel_file, wheels
 
 __all__ = [
     "Attempt",
@@ -37,5 +37,6 @@ __all__ = [
     "repodata",
     "routes",
     "wheel_cache",
+    "wheel_file",
     "wheels",
 ]

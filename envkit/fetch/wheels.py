@@ -17,7 +17,7 @@ from envkit.messages import _
 from envkit.model import Package
 from envkit.progress import SILENT, Observer
 
-__all__ = ["wheel_cache", "wheels"]
+__all__ = ["wheel_cache", "wheel_file", "wheels"]
 
 _MAGIC = {
     ".whl": (b"PK\x03\x04",),
@@ -38,6 +38,11 @@ class _File:
 def wheel_cache(cache: Path) -> Path:
     """The folder that has `<sha256>/<file>` for each file of a pip section."""
     return cache / "wheels"
+
+
+def wheel_file(package: Package, cache: Path) -> Path:
+    """Where the file of a pip package is, or would be, kept."""
+    return wheel_cache(cache) / package.sha256 / unquote(package.file_name)
 
 
 def wheels(

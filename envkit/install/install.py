@@ -15,6 +15,7 @@ from envkit.install.commit import commit
 from envkit.install.current import is_current, read_environment
 from envkit.install.hold import hold, sweep
 from envkit.install.link import link
+from envkit.install.own_index import take_from_own_index
 from envkit.install.pip_section import install_wheels
 from envkit.install.plan import Plan, plan
 from envkit.install.preflight import preflight, refuse
@@ -154,6 +155,7 @@ def _fetch(wanted: Plan, work: Work, routes: Routes, cache: Path, observer: Obse
     parts = (*work.fetch, *work.unpack, *work.pip)
     sizes = {part.package.sha256: part.bytes for part in parts if part.bytes is not None}
     archives(wanted.conda, routes=routes, cache=cache, observer=observer, sizes=sizes)
+    take_from_own_index(wanted.pip, routes=routes, cache=cache, observer=observer)
     return wheels(wanted.pip, routes=routes, cache=cache, observer=observer, sizes=sizes)
 
 

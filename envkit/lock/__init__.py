@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from envkit.lock.accelerator import TORCH_NAMES, build_cuda, check_accelerator
-from envkit.lock.check import LockState, check
+from envkit.lock.check import LockState, State, check
 from envkit.lock.diff import Change, Diff, apply, diff, diff_json
-from envkit.lock.head import read_head
+from envkit.lock.head import locked_version, read_head
 from envkit.lock.place import LOCK_NAME, is_fresh, lock_path
 from envkit.lock.read import DIGEST_KEY, SCHEMA, SCHEMA_KEY, parse_lock, read_lock
 from envkit.lock.size import download_size, size_notes
@@ -28,6 +28,7 @@ __all__ = [
     "Change",
     "Diff",
     "LockState",
+    "State",
     "apply",
     "build_cuda",
     "canonicalise",
@@ -40,6 +41,7 @@ __all__ = [
     "download_size",
     "is_fresh",
     "lock_path",
+    "locked_version",
     "parse_lock",
     "read_head",
     "read_lock",

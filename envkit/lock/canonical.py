@@ -9,7 +9,15 @@ from pathlib import Path
 
 import yaml
 
-from envkit.channels import Canonical, canonicalise_url, channel_name, shown
+from envkit.channels import (
+    Canonical,
+    canonicalise_url,
+    channel_name,
+    has_token,
+    has_user,
+    hostname,
+    shown,
+)
 from envkit.errors import InputError
 from envkit.lock.formats.detect import kind_of
 from envkit.lock.formats.foreign import Note
@@ -20,6 +28,7 @@ __all__ = ["canonicalise"]
 
 _LOCKS = ("conda-lock", "pixi", "explicit")
 _URL_IN_LINE = re.compile(r"^(?:#\s*pip\s+\S+\s*@\s*)?(?P<url>[a-z]+://\S+)", re.MULTILINE)
+_FILE = "file"
 _CHANNEL_URL = re.compile(r"(https?|oci|file)://")
 
 
@@ -46,6 +55,7 @@ class _Tally:
 class _Ledger:
     changed: dict[tuple[str, str], _Tally] = field(default_factory=dict)
     unknown: dict[str, _Tally] = field(default_factory=dict)
+    secret: dict[str, _Tally] = field(default_factory=dict)
 
     def notes(self) -> Iterator[Note]:
         for (host, target), tally in self.changed.items():
@@ -56,11 +66,13 @@ class _Ledger:
                 line=tally.line,
             )
         for host, tally in self.unknown.items():
-            text = (
-                _("{count} × {host} is no host that envkit knows; kept as it is")
-                if host
-                else _("{count} × a file of one machine; kept as it is")
-            )
+            text = {
+                _FILE: _("{count} × a file of one machine; kept as it is"),
+                "": _("{count} × no URL that can be read; kept as it is"),
+            }.get(host, _("{count} × {host} is no host that envkit knows; kept as it is"))
+            yield Note(text=text.format(count=tally.count, host=host), line=tally.line, warning=True)
+        for host, tally in self.secret.items():
+            text = _("{count} × a user name, a password or a token for {host}; kept as it is")
             yield Note(text=text.format(count=tally.count, host=host), line=tally.line, warning=True)
 
 
@@ -100,8 +112,11 @@ def _spelled(found: Canonical, place: _Place) -> str:
 
 
 def _record(ledger: _Ledger, found: Canonical, place: _Place, new: str) -> None:
+    if has_user(new) or has_token(new):
+        ledger.secret.setdefault(hostname(new) or "?", _Tally(line=place.line)).count += 1
     if not found.known:
-        ledger.unknown.setdefault(found.host, _Tally(line=place.line)).count += 1
+        host = _FILE if new.startswith("file:") else found.host
+        ledger.unknown.setdefault(host, _Tally(line=place.line)).count += 1
     elif new != place.url:
         target = found.channel or new.partition("://")[2].partition("/")[0]
         host = found.host or shown(place.url)

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["LockState", "State", "check"]
 
-State = Literal["fresh", "stale", "missing", "unrendered", "unreadable"]
+State = Literal["fresh", "stale", "missing", "unkept", "unrendered", "unreadable"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockState:
     """What became of one variant's lock.
 
-    "unrendered" is a lock that fits beside an environment.yml that is not the template's. `reason` is one
+    "unkept" is a variant without a lock of which the team keeps none. "unrendered" is a lock that fits beside
+    an environment.yml that is not the template's. `reason` is one
     sentence, empty where all is well; `diff` is what changed in environment.yml, as a unified diff; `hint`
     names the command that mends it.
     """
@@ -73,7 +74,7 @@ def check(root: Path, matrix: Matrix, variant: Variant) -> LockState:
         return LockState(
             variant=variant,
             path=path,
-            state="missing",
+            state="missing" if matrix.commits(variant) else "unkept",
             reason=_("there is no lock yet"),
             hint=_("run `envkit lock {name}`").format(name=variant.name),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,11 +11,13 @@ from envkit.errors import InputError
 from envkit.files import read_text
 from envkit.lock.read import parse_lock
 
-__all__ = ["Head", "read_head"]
+__all__ = ["Head", "locked_version", "read_head"]
 
 _BLOCK = 4096
 _LARGEST = 1 << 20
 _PACKAGES = b"\npackage:"
+_PACKAGE = re.compile(r"^- name: (?P<name>\S+)\n  version: '?(?P<version>[^\s']+)'?$", re.MULTILINE)
+"""How conda-lock and envkit begin a package."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,18 @@ def read_head(path: Path) -> Head:
     except (InputError, OSError, UnicodeDecodeError):
         pass  # told by the full reader, with the place in the whole file
     return _head(read_text(path), path)
+
+
+def locked_version(path: Path, names: Collection[str]) -> str | None:
+    """The version of the first package of one of these names, for a table of many locks.
+
+    The file is searched, not parsed: None for one that is laid out in another way, or is no text at all.
+    """
+    try:
+        text = read_text(path)
+    except InputError:
+        return None
+    return next((match["version"] for match in _PACKAGE.finditer(text) if match["name"] in names), None)
 
 
 def _head(text: str, path: Path) -> Head:

@@ -13,7 +13,11 @@ from envkit.messages import _
 __all__ = ["diff_markdown", "escaped"]
 
 # What GitHub's and GitLab's Markdown would take for markup or an issue's number.
-_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$^])")
+_MARKUP = re.compile(r"([\\`*_{}\[\]#+|~$^])")
+# Names, versions, builds and paths that are safe between backticks, where nothing in them is markup.
+_CODE = re.compile(
+    r"(?i)(?<![^\s(])(?!\S*(?:://|www\.))(?=[\w./=:-]*[_*+~^])[A-Za-z0-9_.*+~^!=/:-]+(?![^\s),;:])"
+)
 # What makes mentions and links even where a backslash stands before it.
 _LINKS = re.compile(r"@|:(?=//)|(?<=www)\.", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -30,8 +34,20 @@ def diff_markdown(made: Diff, title: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as Markdown that shows just this text, in a table's cell too."""
+    """A text as Markdown that shows just this text, in a table's cell too.
+
+    Words of letters and digits with an underscore or a star in them are set as code, which is read more
+    easily than backslashes; whatever else could be markup is escaped.
+    """
     flat = _CONTROL.sub("\ufffd", " ".join(text.split()))
+    parts, end = [], 0
+    for found in _CODE.finditer(flat):
+        parts += [_plain(flat[end : found.start()]), f"`{found[0]}`"]
+        end = found.end()
+    return "".join([*parts, _plain(flat[end:])])
+
+
+def _plain(flat: str) -> str:
     marked = _MARKUP.sub(r"\\\1", html.escape(flat, quote=False))
     return _LINKS.sub(lambda found: f"&#{ord(found[0])};", marked)
 

@@ -63,9 +63,21 @@ def groups(made: Diff) -> tuple[Group, ...]:
 def headline(made: Diff) -> str:
     """The numbers in one line. A package counts once, on however many platforms it changed alike."""
     counts = Counter(row.kind for group in groups(made) for row in group.rows)
-    said = [f"{counts[kind]} {word(kind)}" for kind in KINDS if counts[kind]]
+    said = [_counted(kind).format(count=counts[kind]) for kind in KINDS if counts[kind]]
     said += _platforms_said(made)
-    return ", ".join(said) or _("no difference")
+    return _(", ").join(said) or _("no difference")
+
+
+def _counted(kind: Kind) -> str:
+    return {
+        "up": _("{count} up"),
+        "down": _("{count} down"),
+        "added": _("{count} added"),
+        "removed": _("{count} removed"),
+        "moved": _("{count} moved"),
+        "rebuilt": _("{count} rebuilt"),
+        "amended": _("{count} amended"),
+    }[kind]
 
 
 def _platforms_said(made: Diff) -> Iterator[str]:

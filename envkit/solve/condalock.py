@@ -6,7 +6,7 @@ conda_lock is imported inside functions only, here and in `pip_section`: it take
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +17,13 @@ import yaml
 from envkit import paths
 from envkit.errors import Findings, InputError
 from envkit.lock import DIGEST_KEY, SCHEMA, SCHEMA_KEY, size_notes
+from envkit.lock.formats import PipIndexes
+from envkit.lock.pypi_names import conda_lock_map
 from envkit.messages import _
 from envkit.model import Lock, Spec, VirtualPackage
 from envkit.solve.chatter import without_chatter
 from envkit.solve.engine import Solved
-from envkit.solve.names import conda_lock_map
-from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+from envkit.solve.pip_lines import configured_indexes, lift_pip_options
 from envkit.solve.pip_section import PipSection, lock_pip_section
 
 if TYPE_CHECKING:
@@ -46,14 +47,14 @@ class Request:
     """A Spec as conda-lock understands it, and the packages found for it so far."""
 
     def __init__(
-        self, spec: Spec, parsed: LockSpecification, virtual: FakeRepoData, names: str, pip: PipLines
+        self, spec: Spec, parsed: LockSpecification, virtual: FakeRepoData, names: str, pip: PipIndexes
     ) -> None:
         self.spec = spec
         self._parsed = parsed
         self._virtual = virtual
         self._names = names
         self._pip = pip
-        self._indexes: PipLines | None = None
+        self._configured: PipIndexes | None = None
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -91,12 +92,13 @@ class Request:
         locked: Lock | None = None,
         update: Collection[str] = (),
         mirrors: Sequence[str] = (),
+        alike: Callable[[str], Sequence[str]] = lambda name: (),
     ) -> dict[str, LockedDependency]:
         """The pip section of `platform`, solved beside the conda packages. Opens connections.
 
         conda-lock's own resolver is used; it asks the indexes of environment.yml and of pip's configuration.
         What `locked` has stays where it can, but for the names in `update`. `mirrors` are hosts to ask for
-        PyTorch's wheels.
+        PyTorch's wheels; `alike` finds names that are spelled much like one that no index has.
         Raises Findings where it finds no solution, Error where an index does not answer.
         """
         wanted = self._wanted(platform, "pip")
@@ -109,8 +111,9 @@ class Request:
                 ),
                 _("add `python` to the dependencies of environment.yml"),
             )
-        if self._indexes is None:
-            self._indexes = self._pip.before(configured_indexes())
+        if self._configured is None:
+            self._configured = configured_indexes()
+        indexes = self._pip.before(self._configured)
         return lock_pip_section(
             PipSection(
                 name=self.spec.variant.name,
@@ -118,13 +121,15 @@ class Request:
                 wanted=wanted,
                 conda=conda,
                 repositories=tuple(repository.url for repository in self._parsed.pip_repositories),
-                indexes=self._indexes.indexes,
-                default_index=self._parsed.allow_pypi_requests and self._indexes.default_index,
+                indexes=indexes.indexes,
+                default_index=self._parsed.allow_pypi_requests and indexes.default_index,
                 virtual_packages=self._virtual.all_repodata[platform]["packages"],
                 names=self._names,
                 locked=() if locked is None else locked.on(platform),
                 update=tuple(update),
+                copies=self._configured.indexes,
                 mirrors=tuple(mirrors),
+                alike=alike,
             )
         )
 

@@ -68,6 +68,7 @@ class Index:
         self.platform = platform
         self._names = {url.rstrip("/"): name for name, url in channels.items()}
         self._sources = tuple(sources)
+        self._all: frozenset[str] | None = None
 
     def solve(
         self,
@@ -147,10 +148,16 @@ class Index:
         pair = dict(self._pairs())[channel]
         return any(source.load_matching_records(match) for source in pair)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The name of every package that any of the channels has."""
+        if self._all is None:
+            self._all = frozenset(name for source in self._sources for name in source.package_names())
+        return self._all
+
     def alike(self, name: str) -> tuple[str, ...]:
         """Names in the channels that are spelled much like this one, at most three."""
-        known = dict.fromkeys(name for source in self._sources for name in source.package_names())
-        return tuple(difflib.get_close_matches(name, known, n=3, cutoff=0.75))
+        return tuple(difflib.get_close_matches(name, sorted(self.names), n=3, cutoff=0.75))
 
     def named(self, url: str) -> str:
         """The channel of a canonical URL, as the spec names it."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["lock_text", "open_shelf", "solve", "write_lock"]
 
+_SECONDS = 1.0
+"""Time spent on finding out whether a build of PyTorch goes with a Python."""
+
 
 def open_shelf(*, routes: Routes, cache: Path, observer: Observer = SILENT) -> Shelf:
     """Repodata over the fetch layer, to be shared by all that is locked in one process."""
@@ -83,7 +86,8 @@ def write_lock(
         _require_names(old, update, path)
     elif old is not None and is_fresh(old, spec):
         return old
-    text = solve(spec, routes=routes, cache=cache, observer=observer, locked=old, update=update, shelf=shelf)
+    opened = shelf or open_shelf(routes=routes, cache=cache, observer=observer)
+    text = solve(spec, routes=routes, cache=cache, observer=observer, locked=old, update=update, shelf=opened)
     lock = parse_lock(text, path)
     problems = check_accelerator(lock.packages, spec.variant.cuda) if check is None else check(lock)
     if problems:
@@ -91,7 +95,8 @@ def write_lock(
             _("{name} solves, but not to what was asked for:\n{problems}").format(
                 name=spec.variant.name, problems="\n".join(f"  {problem}" for problem in problems)
             ),
-            _("choose a torch version that has such a build for this Python, or another CUDA version"),
+            _such_builds(spec, lock, opened)
+            or _("choose a torch version that has such a build for this Python, or another CUDA version"),
         )
     write_atomically(path, text)
     return lock
@@ -127,7 +132,14 @@ def _lock_text(
             entries = []
             for platform in request.platforms:
                 conda = request.lock_conda(platform, solved[platform])
-                pip = request.lock_pip(platform, conda, locked=locked, update=update, mirrors=mirrors)
+                pip = request.lock_pip(
+                    platform,
+                    conda,
+                    locked=locked,
+                    update=update,
+                    mirrors=mirrors,
+                    alike=indexes[platform].alike,
+                )
                 entries += [*conda.values(), *pip.values()]
             _require_one_torch(spec, {entry.version for entry in entries if entry.name in TORCH_NAMES})
             sizes = {platform: [package.size for package in solved[platform]] for platform in solved}
@@ -211,6 +223,32 @@ def _require_names(old: Lock | None, names: Collection[str], path: Path) -> None
                 _("`--update` takes the names of locked packages, without a version"),
                 path=path,
             )
+
+
+def _such_builds(spec: Spec, lock: Lock, shelf: Shelf) -> str:
+    """The hint that names the versions of PyTorch which a channel has for the CUDA version asked for."""
+    cuda, found = spec.variant.cuda, set[str]()
+    for platform in spec.variant.platforms if cuda is not None else ():
+        index = shelf.index(spec.channels, platform)
+        pythons = [f"python {one.version}" for one in lock.on(platform) if one.name == "python"]
+        for tag in (f"{cuda}*", f"{cuda}".replace(".", "") + "*"):
+            build = f"*cuda{tag}"
+            for version in sorted(index.versions(f"{TORCH_NAMES[0]} * {build}") - found):
+                try:
+                    index.solve(
+                        [f"{TORCH_NAMES[0]} {version} {build}", *pythons],
+                        spec.virtual_packages[platform],
+                        limit=_SECONDS,
+                    )
+                except Unsolvable:
+                    continue
+                found.add(version)
+    if not found:
+        return ""
+    versions = compare_versions(sorted({".".join(one.split(".")[:2]) for one in found}))
+    return _(
+        "for CUDA {cuda} there are builds of torch {versions}: ask for one of them, or for another CUDA"
+    ).format(cuda=cuda, versions=listing(versions))
 
 
 def _require_one_torch(spec: Spec, versions: set[str]) -> None:

@@ -6,15 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from envkit.channels import shown as shown_url
 from envkit.matrix.nearest import listing, nearest_versions
 from envkit.messages import _
 from envkit.model import VirtualPackage
+from envkit.solve.conflict import name_of
 from envkit.solve.engine import Index, Solved, compare_versions, parts_of
+from envkit.solve.import_names import meant_by
 from envkit.solve.reason import Reason
 
 __all__ = ["Lack", "lacks"]
 
 _SHOWN = 3
+_SOUGHT = 5
+"""Unknown names for which the one that may be meant is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,18 +68,39 @@ class Lack:
         return {
             "kind": self.kind,
             "spec": self.spec,
-            "channel": self.channel,
-            "taken_from": self.taken_from,
+            "channel": shown_url(self.channel),
+            "taken_from": shown_url(self.taken_from),
             "nearest": list(self.nearest),
         }
 
 
-def lacks(index: Index, virtual_packages: Sequence[VirtualPackage], reason: Reason) -> tuple[Lack, ...]:
-    """What the solver found nothing for, looked up in the channels; the most decisive first."""
+def lacks(
+    index: Index, virtual_packages: Sequence[VirtualPackage], reason: Reason, specs: Sequence[str] = ()
+) -> tuple[Lack, ...]:
+    """What the solver found nothing for, looked up in the channels; the most decisive first.
+
+    The solver names one of them and stops: the names among `specs` that no channel has are all found.
+    """
     found = [_hidden(index, excluded.name, excluded.channel) for excluded in reason.excluded]
     found += [_lack(index, virtual_packages, spec) for spec in reason.missing]
+    told = {lack.spec.split(" ")[0] for lack in found}
+    unknown = [spec for spec in specs if (name := name_of(spec)) not in index.names and name not in told]
+    found += [
+        _unknown(index, spec, look=number < _SOUGHT)
+        for number, spec in enumerate(unknown)
+        if not spec.startswith("__")
+    ]
     order = ("name", "version", "build", "priority", "machine")
     return tuple(sorted(dict.fromkeys(found), key=lambda lack: order.index(lack.kind)))
+
+
+def _unknown(index: Index, spec: str, *, look: bool = True) -> Lack:
+    name = name_of(spec)
+    nearest: tuple[str, ...] = ()
+    if look:
+        meant = meant_by(name)
+        nearest = (meant,) if meant is not None and meant in index.names else index.alike(name)
+    return Lack(kind="name", spec=spec.removesuffix(" *"), channel=listing(index.channels), nearest=nearest)
 
 
 def _hidden(index: Index, name: str, url: str) -> Lack:
@@ -92,7 +118,7 @@ def _lack(index: Index, virtual_packages: Sequence[VirtualPackage], spec: str) -
         return Lack(kind="machine", spec=shown, nearest=own)
     channels = index.records(name)
     if not channels:
-        return Lack(kind="name", spec=shown, channel=listing(index.channels), nearest=index.alike(name))
+        return _unknown(index, spec)
     first, *lower = channels
     records = channels[first]
     for channel in lower:

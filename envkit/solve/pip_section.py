@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from envkit import paths
-from envkit.channels import canonicalise_url, index_at
-from envkit.errors import Error, Findings
+from envkit.channels import canonicalise_url, index_at, published_file
+from envkit.errors import Findings
 from envkit.messages import _
 from envkit.model import Package
 from envkit.solve.chatter import without_chatter
+from envkit.solve.pip_refusal import explained
 from envkit.solve.pip_resolver import for_one_machine
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ __all__ = ["PipSection", "lock_pip_section"]
 _MOST_PINS = 20
 _ONE_AT_A_TIME = threading.Lock()
 """What is set for the resolver (an environment variable, its own names) is the whole process's."""
-_NO_WHEEL = "Unable to find installation candidates"
-"""How Poetry's chooser begins its RuntimeError where a version has no file for the platform."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +35,9 @@ class PipSection:
     `wanted` holds conda-lock's dependencies by name, `conda` the entries of the conda packages.
     `repositories` (of the file) and `indexes` (of option lines and pip's configuration) are asked in this
     order, the public index last where `default_index`. Pip packages among `locked` stay where they can, but
-    for those that `update` names. `mirrors` are hosts to ask in the place of PyTorch's own index, in order,
-    as far as they have it.
+    for those that `update` names. `copies` are the indexes of this user's pip, which a lock for everybody is
+    not to name for the public index's files. `mirrors` are hosts to ask in the place of PyTorch's own index,
+    in order, as far as they have it. `alike` finds names that are spelled much like another.
     """
 
     name: str
@@ -51,7 +51,9 @@ class PipSection:
     names: str
     locked: tuple[Package, ...] = ()
     update: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     mirrors: tuple[str, ...] = ()
+    alike: Callable[[str], Sequence[str]] = lambda name: ()
 
 
 def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
@@ -66,7 +68,7 @@ def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
     provided = _provided(section)
     held: dict[str, Any] = {}
     while True:
-        found = _canonical(_solve(section, held))
+        found = _canonical(_solve(section, held), section.copies)
         replaced = [name for name in sorted(found) if name in provided and name not in section.wanted]
         if not replaced:
             return found
@@ -81,10 +83,10 @@ def lock_pip_section(section: PipSection) -> dict[str, LockedDependency]:
             held[name] = VersionedDependency(name=name, version=f"=={provided[name]}", manager="pip")
 
 
-def _canonical(found: dict[str, LockedDependency]) -> dict[str, LockedDependency]:
+def _canonical(found: dict[str, LockedDependency], copies: Iterable[str]) -> dict[str, LockedDependency]:
     """The entries with the URLs that every machine can ask, whichever index or redirect gave them."""
     return {
-        name: entry.model_copy(update={"url": canonicalise_url(entry.url).url})
+        name: entry.model_copy(update={"url": canonicalise_url(published_file(entry.url, copies)).url})
         for name, entry in found.items()
     }
 
@@ -164,31 +166,14 @@ def _own_cache() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _problems(section: PipSection) -> Iterator[None]:
-    from conda_lock._vendor.poetry.puzzle.exceptions import SolverProblemError
-
     try:
         yield
-    except SolverProblemError as problem:
-        # Poetry solves for a package of its own making, which stands for the pip section.
-        reason = str(problem).replace("_dummy_package_", _("the environment")).strip()
-        raise Findings(
-            _("the pip section of {name} cannot be solved for {platform}:\n{reason}").format(
-                name=section.name, platform=section.platform, reason=reason
-            ),
-            _("relax a constraint of the pip section; what conda provides is held at its version"),
-        ) from None
     except Exception as problem:
-        if _NO_WHEEL in str(problem):
-            raise Findings(
-                _("the pip section of {name} cannot be locked for {platform}: {reason}").format(
-                    name=section.name, platform=section.platform, reason=problem
-                ),
-                _("ask for a version that has a wheel or a source archive for that platform"),
-            ) from None
         # Poetry raises errors of its own, of requests and of the standard library.
-        raise Error(
-            _("the pip section of {name} could not be solved for {platform}: {reason}").format(
-                name=section.name, platform=section.platform, reason=problem
-            ),
-            _("check the index that `pip config list` shows, or set PIP_INDEX_URL"),
+        raise explained(
+            problem,
+            name=section.name,
+            platform=section.platform,
+            indexes=_asked(section),
+            alike=section.alike,
         ) from None

@@ -1,7 +1,8 @@
 """One change that makes an unsolvable spec solvable, found by trying: no guess is ever proposed.
 
-Tried in this order, within a time limit: the order of channels, one more channel, another CUDA version, what
-the machine is said to have, one constraint less, two constraints less.
+Tried in this order, within a time limit: the order of channels, one more channel, the names that were meant,
+another PyTorch for the same CUDA version, what the machine is said to have, another CUDA version, one
+constraint less, two constraints less.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from envkit.lock import TORCH_NAMES
 from envkit.matrix.nearest import nearest_versions
 from envkit.messages import _
 from envkit.model import Spec, VirtualPackage
-from envkit.solve.engine import Index, Solved, Unsolvable, parts_of
+from envkit.solve.conflict import name_of
+from envkit.solve.engine import Index, Solved, Unsolvable, compare_versions, parts_of
 from envkit.solve.missing import Lack
 from envkit.solve.reason import parse_reason
 from envkit.solve.shelf import Shelf
@@ -29,18 +31,28 @@ SECONDS = 2.0
 """Time spent on looking for a proposal."""
 
 _MORE_CHANNELS = ("conda-forge",)
+_MOST_NAMES = 5
 _CUDA_CHOICE = ("pytorch-cuda", "cuda-version", "pytorch-gpu", "cpuonly")
 """Packages whose constraint is the accelerator that was asked for: never dropped, only changed together."""
+_TORCH_IN_NAME = re.compile(r"\bpt(\d)(\d+)\b")
+_AT_LEAST = re.compile(r">=([\d.]*\d)")
 _TIED_TO_TORCH = ("torchvision", "torchaudio")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proposal:
-    """A change after which the spec solves. `kind` is "channels", "cuda", "machine" or "specs"."""
+    """A change after which the spec solves. `kind` is "channels", "cuda", "machine" or "specs".
+
+    `options` are those of the command line that make the whole change, none where they cannot.
+    """
 
     kind: str
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+
+    def to_json(self) -> Mapping[str, Any]:
+        return {"kind": self.kind, "text": self.text, **self.data}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,8 +104,11 @@ def propose(
     text: str,
     *,
     seconds: float = SECONDS,
-) -> Proposal | None:
-    """The first change that was seen to work; None where none was found in time."""
+) -> tuple[Proposal, ...]:
+    """The first change that was seen to work, none where none was found in time.
+
+    Where that is another machine there is a second one, for those who cannot choose it.
+    """
     failed = _Failed(
         spec=spec,
         specs=tuple(specs),
@@ -103,11 +118,27 @@ def propose(
         text=text,
         until=time.monotonic() + seconds,
     )
-    for way in (_other_order, _more_channels, _other_cuda, _other_machine, _fewer_constraints):
+    found: list[Proposal] = []
+    if sum(lack.kind == "name" for lack in lacks) > _MOST_NAMES:
+        return ()  # no small change helps
+    ways = (
+        _other_order,
+        _more_channels,
+        _right_names,
+        _other_torch,
+        _other_machine,
+        _other_cuda,
+        _fewer_constraints,
+    )
+    for way in ways:
+        if found and way is not _other_machine and found[0].kind != "machine":
+            continue
         proposal = way(failed)
         if proposal is not None:
-            return proposal
-    return None
+            found.append(proposal)
+        if len(found) == 2:
+            break
+    return tuple(found)
 
 
 def _other_order(failed: _Failed) -> Proposal | None:
@@ -164,6 +195,39 @@ def _more_channels(failed: _Failed) -> Proposal | None:
     return None
 
 
+def _right_names(failed: _Failed) -> Proposal | None:
+    """What each name that no channel has may be meant for, without those for which nothing is known."""
+    unknown = {lack.spec.split(" ")[0]: lack.nearest for lack in failed.lacks if lack.kind == "name"}
+    relaxed = {
+        spec: next(iter(unknown[name_of(spec)]), "") for spec in failed.specs if name_of(spec) in unknown
+    }
+    if not 0 < len(relaxed) <= _MOST_NAMES:
+        return None
+    answer = failed.solves([other for one in failed.specs if (other := relaxed.get(one, one))])
+    return _proposal(relaxed, answer) if isinstance(answer, tuple) else None
+
+
+def _other_torch(failed: _Failed) -> Proposal | None:
+    """Another PyTorch of the same build: nearest to what the variant's name says, else to what was asked."""
+    for spec in failed.specs:
+        name, version, build = parts_of(spec)
+        if name not in TORCH_NAMES or not version or not build:
+            continue
+        minors = {".".join(one.split(".")[:2]) for one in failed.index.versions(f"{name} * {build}")}
+        said = _TORCH_IN_NAME.search(failed.spec.variant.name)
+        wanted = f"{said[1]}.{said[2]}" if said else "".join(re.findall(r"[\d.]+", version)[:1]).strip(".")
+        for minor in nearest_versions(wanted, compare_versions(sorted(minors))):
+            relaxed = {spec: f"{name} {minor}.* {build}"}
+            if relaxed[spec] == spec:
+                continue
+            answer = failed.solves([relaxed.get(one, one) for one in failed.specs])
+            if answer is None:
+                return None
+            if isinstance(answer, tuple):
+                return _proposal(relaxed, answer)
+    return None
+
+
 def _other_cuda(failed: _Failed) -> Proposal | None:
     cuda = failed.spec.variant.cuda
     if cuda is None:
@@ -188,6 +252,7 @@ def _other_cuda(failed: _Failed) -> Proposal | None:
                     cuda=other, torch=_version_of(answer, *TORCH_NAMES)
                 ),
                 data={"cuda": other},
+                options=(f"--cuda {other}",),
             )
     return None
 
@@ -205,9 +270,10 @@ def _other_machine(failed: _Failed) -> Proposal | None:
     """Another glibc, macOS or CUDA of the target machine, where that is what is lacking."""
     for lack in failed.lacks:
         name, version, _build = parts_of(lack.spec)
-        least = (version or "").lstrip(">=")
-        if lack.kind != "machine" or not re.fullmatch(r"[\d.]+", least):
+        match = _AT_LEAST.search(version or "")
+        if lack.kind != "machine" or match is None:
             continue
+        least = match[1]
         virtual = [one for one in failed.virtual_packages if one.name != name]
         answer = failed.solves(virtual_packages=[*virtual, VirtualPackage(name=name, version=least)])
         if isinstance(answer, tuple):
@@ -259,22 +325,36 @@ def _constrained(failed: _Failed) -> Iterator[tuple[str, str]]:
 
 
 def _proposal(relaxed: Mapping[str, str], solved: Sequence[Solved]) -> Proposal:
-    parts = []
-    for spec, instead in relaxed.items():
-        if instead:
-            name = instead.split(" ")[0]
-            parts.append(
-                _("{name} {version} in place of `{spec}`").format(
-                    name=name, version=_version_of(solved, name), spec=spec
-                )
-            )
-        else:
-            parts.append(_("no {name}").format(name=spec.split(" ")[0]))
+    instead = [
+        _("{name} {version} in place of `{spec}`").format(
+            name=(name := other.split(" ")[0]), version=_version_of(solved, name), spec=spec
+        )
+        for spec, other in relaxed.items()
+        if other
+    ]
+    left_out = [spec.split(" ")[0] for spec, other in relaxed.items() if not other]
+    if not left_out:
+        text = _("it solves with {changes}").format(changes=_(" and ").join(instead))
+    elif not instead:
+        text = _("it solves without {packages}").format(packages=_(" and ").join(left_out))
+    else:
+        text = _("it solves with {changes}, and without {packages}").format(
+            changes=_(" and ").join(instead), packages=_(" and ").join(left_out)
+        )
+    options = [_option(other, solved) for other in relaxed.values()]
     return Proposal(
         kind="specs",
-        text=_("it solves with {changes}").format(changes=_(" and ").join(parts)),
+        text=text,
         data={"relaxed": dict(relaxed)},
+        options=tuple(one for one in options if one) if all(options) else (),
     )
+
+
+def _option(other: str, solved: Sequence[Solved]) -> str | None:
+    """The option that asks for this package in the version that was found."""
+    name = other.split(" ")[0]
+    option = "--python" if name == "python" else "--torch" if name in TORCH_NAMES else None
+    return option and f"{option} {'.'.join(_version_of(solved, name).split('.')[:2])}"
 
 
 def _version_of(solved: Sequence[Solved], *names: str) -> str:

@@ -10,17 +10,18 @@ from typing import Any
 import yaml
 
 from envkit import fetch, lock, paths
-from envkit.errors import Findings
+from envkit.errors import Findings, InputError
 from envkit.files import write_atomically
 from envkit.lock.formats import Foreign, Note, Pinned, check_hashes, read_spec, v1_text
 from envkit.messages import _
 from envkit.model import CPU, Lock, Spec, Variant
 from envkit.progress import Observer
 from envkit.render import digest, virtual_packages
+from envkit.up.occupied import earlier_lock
 from envkit.up.request import shown
 from envkit.up.team import Relocked, old_lock
 
-__all__ = ["LockedFile", "lock_file"]
+__all__ = ["LockedFile", "check_file", "lock_file"]
 
 GLIBC = "2.28"
 """The glibc that the machines are taken to have; it is conda-lock's own default
@@ -46,6 +47,7 @@ def lock_file(
     python: str | None,
     cuda: str | None,
     platform: str,
+    platforms: tuple[str, ...] = (),
     routes: fetch.Routes,
     observer: Observer,
     update: tuple[str, ...] = (),
@@ -53,16 +55,19 @@ def lock_file(
 ) -> LockedFile:
     """Lock what a file asks for into `target`, by default conda-lock.yml beside it.
 
-    It is locked for the platforms that it names, else for `platform`. `cuda` ("12.4" or "cpu") says which
-    builds of PyTorch are meant where the file does not; CPU builds are refused only where either does. A
-    file that pins everything already is written as a lock without solving. Raises InputError naming the
-    line of what cannot be locked, Findings where there is no solution.
+    It is locked for `platforms`, else for those that it names, else for `platform`. `cuda` ("12.4" or "cpu")
+    says which builds of PyTorch are meant where the file does not; CPU builds are refused only where either
+    does. A file that pins everything already is written as a lock without solving. What lies at `target`
+    gives the pins where it was made of the same file; only `fresh` with a `target` of its own replaces
+    anything else.
+    Raises InputError naming the line of what cannot be locked, Findings where there is no solution.
     """
     from envkit import solve
 
-    foreign = read_spec(path, python=python, platform=platform)
+    foreign = _read(path, python, platform, platforms)
+    replacing = fresh and target is not None
     target = target or path.with_name(lock.LOCK_NAME)
-    before = old_lock(target)
+    before = old_lock(target) if replacing else earlier_lock(target, path)
     shelf = solve.open_shelf(routes=routes, cache=paths.cache(), observer=observer)
     notes = list(foreign.notes)
     if foreign.is_lock:
@@ -74,7 +79,7 @@ def lock_file(
         made = lock.parse_lock(text, target)
         write_atomically(target, text)
     else:
-        spec, told = _spec(foreign, python, cuda, platform)
+        spec, told = _spec(foreign, python, cuda, platforms or foreign.platforms or (platform,))
         made = solve.write_lock(
             spec,
             target,
@@ -94,16 +99,66 @@ def lock_file(
     return LockedFile(name=foreign.name, made=Relocked(lock=made, before=before), notes=tuple(notes))
 
 
-def _spec(foreign: Foreign, python: str | None, cuda: str | None, platform: str) -> tuple[Spec, str | None]:
+def check_file(
+    path: Path,
+    target: Path | None,
+    *,
+    python: str | None,
+    cuda: str | None,
+    platform: str,
+    platforms: tuple[str, ...] = (),
+) -> lock.LockState:
+    """Whether the lock at `target`, by default beside the file, is the file's; offline, nothing is solved.
+
+    The arguments are those of `lock_file`, which must have been the same when the lock was made.
+    """
+    foreign = _read(path, python, platform, platforms)
+    target = target or path.with_name(lock.LOCK_NAME)
+    spec, _told = _spec(foreign, python, cuda, platforms or foreign.platforms or (platform,))
+    where = "" if target == path.with_name(lock.LOCK_NAME) else f" -o {shown(target)}"
+    hint = _("run `envkit lock --file {file}{where}`").format(file=shown(path), where=where)
+    found = earlier_lock(target, path)
+    state: lock.State
+    if found is None:
+        state, reason = "missing", _("there is no lock yet")
+    elif _same_archives(foreign, found) if foreign.is_lock else lock.is_fresh(found, spec):
+        return lock.LockState(variant=spec.variant, path=target, state="fresh")
+    else:
+        state = "stale"
+        reason = _("{file} asks for something else than when the lock was made").format(file=path.name)
+    return lock.LockState(variant=spec.variant, path=target, state=state, reason=reason, hint=hint)
+
+
+def _same_archives(foreign: Foreign, found: Lock) -> bool:
+    pinned = {(package.platform, package.url) for package in foreign.pinned}
+    return pinned == {(package.platform, package.url) for package in found.packages}
+
+
+def _read(path: Path, python: str | None, platform: str, platforms: tuple[str, ...]) -> Foreign:
+    foreign = read_spec(path, python=python, platform=platforms[0] if platforms else platform)
+    if platforms and foreign.is_lock and set(platforms) - set(foreign.platforms):
+        raise InputError(
+            _("every package is pinned in it already, for {platforms}").format(
+                platforms=", ".join(foreign.platforms)
+            ),
+            _("leave out --platform"),
+            path=path,
+        )
+    return foreign
+
+
+def _spec(
+    foreign: Foreign, python: str | None, cuda: str | None, platforms: tuple[str, ...]
+) -> tuple[Spec, str | None]:
     """The file as a Spec, and the accelerator that it or the user names."""
-    told = cuda or foreign.accelerator or _accelerator(foreign.text)
+    told = cuda or foreign.accelerator or (None if foreign.is_lock else _accelerator(foreign.text))
     variant = Variant(
         name=foreign.name,
         python=python or "",
         accelerator=told or CPU,
         torch="*",
         source="conda-forge",
-        platforms=foreign.platforms or (platform,),
+        platforms=platforms,
     )
     packages = virtual_packages(variant, GLIBC)
     return Spec(

@@ -70,6 +70,11 @@ class Relocked:
         """What changed; everything is new where there was nothing."""
         return lock.diff(() if self.before is None else self.before.packages, self.lock.packages)
 
+    @property
+    def rehead(self) -> bool:
+        """Whether the lock says something else of itself than before; its packages aside."""
+        return self.before is None or self.before.metadata != self.lock.metadata
+
 
 def old_lock(path: Path) -> Lock | None:
     """The lock in a file, None where there is none or it cannot be read."""

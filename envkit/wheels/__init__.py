@@ -9,8 +9,9 @@ machine; nothing here imports the solver.
 from __future__ import annotations
 
 from envkit.wheels.channel import build
+from envkit.wheels.download import download
 from envkit.wheels.plan import Wheel, WheelPlan
 from envkit.wheels.resolve import plan
 from envkit.wheels.spec import fallback_variant, spec
 
-__all__ = ["Wheel", "WheelPlan", "build", "fallback_variant", "plan", "spec"]
+__all__ = ["Wheel", "WheelPlan", "build", "download", "fallback_variant", "plan", "spec"]

@@ -15,6 +15,7 @@ from envkit.channels import (
     condarc_bases,
     is_licensed,
     locate,
+    published_file,
     pypi_files,
     pypi_simple,
     table,
@@ -78,6 +79,14 @@ def test_a_mirror_of_defaults_is_defaults(base: str) -> None:
     assert found.channel == "pkgs/main"
     assert is_licensed(found.channel)
     assert channel_name(canonical_url(f"{base}/r")) == "pkgs/r"
+
+
+def test_copies_of_defaults_need_a_licence_as_well() -> None:
+    for channel in ("defaults", "pkgs/main", "anaconda", "main", "r", "msys2", "anaconda/label/dev"):
+        assert is_licensed(channel)
+        assert channel == "defaults" or is_licensed(canonicalise_url(canonical_url(channel)).channel)
+    for channel in ("conda-forge", "pytorch", "main-street", "conda-forge/label/main", "", None):
+        assert not is_licensed(channel)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +231,24 @@ def test_every_base_of_the_table_leads_to_upstream() -> None:
     for base in table().bases:
         name = "conda-forge" if base.only is not None else "x"
         assert canonicalise_url(f"https://{base.place}/{name}").url == f"{own[base.tree]}/{name}"
+
+
+def test_a_file_of_the_public_index_is_known_by_its_path_at_the_users_own_index() -> None:
+    stored = f"/ab/cd/{'e' * 60}/x-1-py3-none-any.whl#sha256=12"
+    own = ["https://pip.corp.example/repo/simple", "https://u:p@second.example:8080/simple"]
+    for front in (
+        "https://pip.corp.example/repo/packages",
+        "http://pip.corp.example/api/packages/packages",
+        "https://second.example:8080/packages",
+    ):
+        assert published_file(front + stored, own) == f"{pypi_files()}{stored}"
+    for url in (
+        f"https://other.example/packages{stored}",
+        "https://pip.corp.example/repo/packages/own/x-1-py3-none-any.whl",
+        f"https://pip.corp.example/packages/ab/cd/{'e' * 59}/x.whl",
+        f"https://pip.corp.example/packages{stored.partition('#')[0]}?token=1",
+    ):
+        assert published_file(url, own) == url
 
 
 segments = st.lists(st.text("abz09._-%+:@~ ü", min_size=1, max_size=8), max_size=4).map("/".join)

@@ -123,3 +123,18 @@ def test_records_from_a_folder_of_channels(
 def test_wrong_usage(arguments: list[str], capsys: Captured) -> None:
     assert execute(["audit", *arguments]) == 2
     assert "error:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("host", ["", "https://u:hunter2@conda.corp.example/conda", "corp.example/conda"])
+def test_an_allowed_host_that_is_none_is_refused(host: str, capsys: Captured) -> None:
+    assert execute(["audit", str(LOCK), "--no-host", "--allow-host", host]) == 2
+    said = capsys.readouterr().err
+    assert "is not the name of a server" in said
+    assert "hunter2" not in said
+    assert host != "https://u:hunter2@conda.corp.example/conda" or "--allow-host conda.corp.example" in said
+
+
+@pytest.mark.parametrize("host", ["Conda.Corp.example", "127.0.0.1", "::1", "my_host"])
+def test_an_allowed_host(host: str, capsys: Captured) -> None:
+    code, result = asked(capsys, str(LOCK), "--no-host", "--allow-host", host)
+    assert code == 0 and result["ok"]

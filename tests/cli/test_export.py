@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,29 @@ def test_what_cannot_be_exported(
 
 def test_every_kind_says_what_it_is() -> None:
     assert all(kind.help for kind in KINDS.values())
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    fifo = tmp_path / "out"
+    os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert execute(["export", "explicit", str(LOCK), "-o", str(fifo), "-q"]) == 0
+        assert os.read(reading, 1 << 16).startswith(b"# This file may be used")
+        assert fifo.is_fifo()
+    finally:
+        os.close(reading)
+
+
+def test_a_full_device_is_told_and_stays_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["export", "explicit", str(LOCK), "-o", "/dev/full"]) == 3
+    assert "/dev/full" in capsys.readouterr().err
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_folder_is_exported_like_the_lock_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ROOT / "environments" / "py311-cpu"
+    assert execute(["export", "explicit", str(folder), "--platform", "linux-64"]) == 0
+    told = capsys.readouterr().out
+    assert execute(["export", "explicit", str(folder / "conda-lock.yml"), "--platform", "linux-64"]) == 0
+    assert told == capsys.readouterr().out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,9 +36,10 @@ def test_help_lists_every_verb_and_each_has_its_own() -> None:
     assert shown.returncode == 0
     for name in VERBS:
         assert f"\n  {name} " in shown.stdout
-        own = envkit(name, "--help")
+        own = envkit(name, "--help", COLUMNS="80")
         assert own.returncode == 0, own.stderr
         assert "--json" in own.stdout
+        assert max(map(len, own.stdout.splitlines())) <= 80, name
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,34 @@ def test_variants_lists_the_matrix_as_json() -> None:
     done = envkit("variants", "--json", cwd=MATRIX.parents[1])
     names = [row["variant"] for row in json.loads(done.stdout)["result"]["variants"]]
     assert {"py311-cpu", "py311-cu118", "py39-pt113-cu117", "py311-torch"} <= set(names)
+
+
+def test_variants_tells_of_every_lock_however_it_is(tmp_path: Path) -> None:
+    for name in ("environments", "templates"):
+        shutil.copytree(MATRIX.parents[1] / name, tmp_path / name)
+
+    def lock_of(variant: str) -> Path:
+        return tmp_path / "environments" / variant / "conda-lock.yml"
+
+    lock_of("py311-cpu").unlink()
+    lock_of("py311-cu118").write_text("version: [1\n")
+    stale = lock_of("py311-cu121")
+    stale.write_text(re.sub(r"(envkit-spec: ).{8}", r"\g<1>00000000", stale.read_text()))
+    lock_of("py311-cu124").write_bytes(lock_of("py311-cu124").read_bytes() + b"\xff")
+    environment = lock_of("py311-cu126").with_name("environment.yml")
+    environment.write_bytes(b"\xff")
+    done = envkit("variants", "--json", cwd=tmp_path, ENVKIT_HOME=str(tmp_path / "home"))
+    rows = {row["variant"]: row for row in json.loads(done.stdout)["result"]["variants"]}
+    told = {
+        name: (row["locked"], row["fresh"], row["rendered"], row["locked_torch"])
+        for name, row in rows.items()
+    }
+    assert told["py311-cpu"] == told["py311-cu118"] == (False, False, True, None)
+    assert "expected ',' or ']'" in rows["py311-cu118"]["problem"]
+    assert told["py311-cu121"] == (True, False, True, "2.5.1")
+    assert told["py311-cu124"] == (True, True, True, None)
+    assert told["py311-cu126"] == (True, True, False, "2.7.1")
+    assert told["py311-cu129"] == (True, True, True, "2.12.0")
 
 
 def test_a_mistake_in_the_matrix_is_told_with_its_line(tmp_path: Path) -> None:
@@ -151,3 +182,47 @@ def test_variants_names_the_extras_and_the_environments_beside_the_matrix(tmp_pa
     assert result["others"] == ["mine"]
     shown = envkit("variants", cwd=MATRIX.parents[1], ENVKIT_HOME=str(tmp_path)).stdout
     assert shown.splitlines()[-1].endswith("mine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--lang", "en"], "there is no option '--lang'"),
+        (["lock", "--verbos"], "there is no option '--verbos'; there is --verbose"),
+        (["lock", "--python"], "--python needs a value"),
+        (["lock", "--fresh=1"], "--fresh takes no value"),
+        (["lock", "a", "b"], "unexpected: b"),
+        (["lock", "--lang", "xx"], "--lang: 'xx' is none of 'en', 'zh'"),
+        (["activate"], "ENVIRONMENT is missing"),
+        (["lock", "--file", "/"], "--file: / is a directory, not a file"),
+    ],
+)
+def test_usage_errors_are_in_envkits_own_words(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from envkit.cli.frame import execute
+
+    assert execute(arguments) == 2
+    assert f"error: {words}\n" in capsys.readouterr().err
+
+
+def test_a_password_that_an_error_forgot_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from envkit.cli import frame, variants
+    from envkit.errors import Findings
+
+    url = "https://user:hunter2@conda.corp.example/team"
+
+    @frame.verb("variants")
+    def failing(session: frame.Session) -> frame.Outcome:
+        raise Findings(f"no {url}", f"look at {url}", details={"channels": [url], "chain": [url, "end"]})
+
+    monkeypatch.setattr(variants, "command", failing)
+    assert frame.execute(["variants", "--json", "-v"]) == 1
+    told = capsys.readouterr()
+    assert "hunter2" not in told.out + told.err
+    assert "conda.corp.example" in told.out
+    assert told.err.count("end") == 1, "-v shows the whole chain"
+    frame.execute(["variants"])
+    assert "end" not in capsys.readouterr().err

@@ -14,6 +14,14 @@ from tinychannel import TinyPackage, write_channel
 from envkit.cli.frame import execute
 from envkit.lock import read_lock
 
+ROOT = Path(__file__).parents[2]
+CHANNELS = ROOT.parent / "shared" / "channels"
+RENDERED = [
+    path
+    for path in sorted(ROOT.glob("environments/*/environment.yml"))
+    if "- pip:" not in path.read_text()  # what comes by pip needs an index
+]
+
 Run = Callable[..., tuple[int, dict[str, Any]]]
 
 MATRIX = """\
@@ -99,7 +107,7 @@ def test_a_lock_that_nobody_keeps_is_made_when_it_is_named(project: Path, run: R
     path = project / "environments" / "kept-by-nobody" / "conda-lock.yml"
     assert not path.exists()
     code, said = run("--all", "--check")
-    assert code == 0 and [row["state"] for row in said["result"]["variants"]] == ["fresh", "missing"]
+    assert code == 0 and [row["state"] for row in said["result"]["variants"]] == ["fresh", "unkept"]
     assert run("kept-by-nobody", "--check")[0] == 1
     assert run("kept-by-nobody")[0] == 0 and path.exists()
     path.write_text(path.read_text().replace(read_lock(path).digest or "-", "0" * 64))
@@ -128,7 +136,7 @@ def test_one_that_does_not_solve_keeps_no_other_from_it(project: Path, run: Run)
         (("small", "--update", "numpy", "--fresh"), "--update and --fresh exclude each other"),
         (("small", "-o", "x"), "--output has no meaning with VARIANT"),
         (("--all", "--cuda", "cpu"), "--cuda has no meaning with --all"),
-        (("--file", "x", "--check"), "--check has no meaning with --file"),
+        (("small", "--platform", "linux-64"), "--platform has no meaning with VARIANT"),
         (("--file", "x", "--torch", "2.4"), "--torch has no meaning with --file"),
         (("--canonicalise", "x", "--update", "numpy"), "--update has no meaning with --canonicalise"),
         (("--file", "x.yml", "--cuda", "twelve"), "--cuda twelve is not a version"),
@@ -234,3 +242,111 @@ def test_a_file_that_cannot_be_locked_is_refused_with_its_line(project: Path, ru
     assert code == 2 and said["error"]["line"]
     code, said = run("--file", str(project / "nothing.yml"))
     assert code == 2 and "no such file" in said["error"]["message"]
+
+
+def test_what_has_not_changed_is_not_written(project: Path, run: Run) -> None:
+    assert run("small")[0] == 0
+    files = [project / "environments" / "small" / name for name in ("environment.yml", "conda-lock.yml")]
+    before = [(file.stat().st_ino, file.read_bytes()) for file in files]
+    assert run("small")[0] == 0
+    assert [(file.stat().st_ino, file.read_bytes()) for file in files] == before
+    files[0].write_text("name: mine\n")
+    assert run("small")[0] == 0
+    assert files[0].read_bytes() == before[0][1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHANNELS.is_dir(), reason="the sampled channels are not beside this checkout")
+@pytest.mark.parametrize("file", RENDERED, ids=[file.parent.name for file in RENDERED])
+def test_every_file_that_envkit_renders_is_one_it_locks(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch, file: Path
+) -> None:
+    monkeypatch.setenv("ENVKIT_MIRROR", CHANNELS.as_uri())
+    code, said = run("--file", str(file), "-o", "out.yml")
+    assert code == 0 and said["result"]["torch"], said
+
+
+def test_a_lock_of_something_else_is_not_written_over(
+    project: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = environment(project, "python=3.11")
+    lock = project / "conda-lock.yml"
+    other = project / "other.yml"
+    other.write_text(path.read_text())
+    assert run("--file", str(other))[0] == 0
+    before = lock.read_bytes()
+    for options in ((), ("--fresh",), ("-o", "conda-lock.yml"), ("--check",)):
+        code, said = run("--file", str(path), *options)
+        assert code == 2 and "lock of other.yml, not of theirs.yml" in said["error"]["message"]
+        assert "-o FILE" in said["error"]["hint"]
+    lock.write_text("<<<<<<< ours\n")
+    code, said = run("--file", str(path))
+    assert code == 2 and "cannot be read as a lock" in said["error"]["message"]
+    assert lock.read_bytes() != before and lock.read_text() == "<<<<<<< ours\n"
+    assert run("--file", str(path), "-o", "conda-lock.yml", "--fresh")[0] == 0
+    assert run("--file", str(path))[0] == 0
+    assert run("small")[0] == 0
+    code, said = run("--file", "environments/small/environment.yml")
+    assert code == 2 and "lock of the variant small" in said["error"]["message"]
+
+
+def test_the_lock_of_a_file_can_be_checked(project: Path, run: Run) -> None:
+    path = environment(project, "python=3.11")
+
+    def state() -> tuple[int, str]:
+        code, said = run("--file", str(path), "--check")
+        return code, said["result"]["variants"][0]["state"]
+
+    assert state() == (1, "missing")
+    assert run("--file", str(path))[0] == 0
+    assert state() == (0, "fresh")
+    environment(project, "python=3.11", "numpy")
+    assert state() == (1, "stale")
+    assert not (project / "elsewhere.yml").exists()
+
+
+def test_a_file_can_be_locked_for_another_platform(project: Path, run: Run) -> None:
+    path = environment(project, "python=3.11")
+    other = TinyPackage("python", "3.11.9", platform="linux-aarch64")
+    write_channel(project.parent / "mirror" / "conda-forge", PYTHON, other)
+    assert run("--file", str(path), "--platform", "linux-aarch64", "--platform", "linux-64")[0] == 0
+    assert read_lock(project / "conda-lock.yml").platforms == ("linux-64", "linux-aarch64")
+
+
+def test_check_without_a_variant_is_of_all(project: Path, run: Run) -> None:
+    code, said = run("--check")
+    assert code == 1
+    rows = said["result"]["variants"]
+    assert [(row["variant"], row["state"], row["committed"]) for row in rows] == [
+        ("small", "missing", True),
+        ("kept-by-nobody", "unkept", False),
+    ]
+    assert run("small")[0] == 0
+    assert run("--check")[0] == 0
+    assert execute(["render", "--check", "--json"]) == 1
+
+
+def test_an_ad_hoc_lock_says_where_it_is(project: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["lock", "--torch", "2.4.0", "--cuda", "cpu", "--lang", "en"]) == 0
+    assert "written to " in capsys.readouterr().out
+
+
+def test_quiet_says_less(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = environment(project, "python=3.11", "pytorch")
+    assert execute(["lock", "--file", str(path), "-q", "--lang", "en"]) == 0
+    told = capsys.readouterr().out
+    assert "note" not in told and len(told.splitlines()) == 1
+    assert execute(["lock", "--check", "-q", "--lang", "en"]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == "small: not locked"
+
+
+def test_a_head_alone_that_changed_is_told(
+    project: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("small")[0] == 0
+    path = project / "environments" / "small" / "conda-lock.yml"
+    path.write_text(path.read_text().replace(read_lock(path).digest or "-", "a" * 64))
+    assert execute(["lock", "small", "--lang", "en"]) == 0
+    assert "same packages; the lock's head was rewritten" in capsys.readouterr().out
+    assert execute(["lock", "small", "--lang", "en"]) == 0
+    assert "small: unchanged, torch 2.4.0" in capsys.readouterr().out

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import base64
 import csv
+import functools
 import hashlib
+import http.server
 import io
 import json
 import os
+import shutil
 import subprocess
 import tarfile
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tinychannel import PLATFORM
 
 from envkit import fetch
+from envkit.channels import pypi_files
 from envkit.errors import Error, InputError
 from envkit.install import is_current, read_environment
 from envkit.install.pip_section import shebang
@@ -62,6 +69,67 @@ def test_a_wrong_hash(pip_channel, wheel, installer):
     assert caught.value.code == 3
     assert not installer.prefix.exists()
     assert installer.beside() == []
+
+
+@pytest.fixture
+def index(wheel: Package, tmp_path: Path) -> Iterator[list[str]]:
+    """A simple index with the wheel, on the loopback; what was asked of it, after its address."""
+    page = tmp_path / "index" / "simple" / wheel.name
+    page.mkdir(parents=True)
+    file = Path(wheel.url.removeprefix("file://"))
+    shutil.copy(file, page)
+    (page / "index.html").write_text(f'<a href="{file.name}#sha256={wheel.sha256}">{file.name}</a>')
+    asked: list[str] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words: object) -> None:
+            asked.append(self.path)
+
+    handler = functools.partial(Handler, directory=str(tmp_path / "index"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        asked.append(f"http://127.0.0.1:{server.server_port}/simple")
+        yield asked
+        server.shutdown()
+
+
+def test_the_public_indexs_files_come_from_the_users_own_index(
+    pip_channel, wheel, installer, index, monkeypatch
+):
+    monkeypatch.setenv("PIP_INDEX_URL", index[0])
+    public = replace(wheel, url=f"{pypi_files()}/aa/bb/{'c' * 60}/{wheel.file_name}")
+    made = installer(pip_channel.lock(*pip_channel.packages, public))
+    assert output(made.prefix / "bin" / "tiny-wheel") == "hello from a wheel"
+    assert any(path.endswith(".whl") for path in index[1:])
+
+
+def test_what_the_users_own_index_has_not_comes_from_the_locks_address(
+    pip_channel, wheel, installer, index, tmp_path, monkeypatch
+):
+    """Two addresses are tried, and the hash counts at both."""
+    shutil.rmtree(tmp_path / "index" / "simple" / wheel.name)
+    monkeypatch.setenv("PIP_INDEX_URL", index[0])
+    monkeypatch.setattr("envkit.install.own_index.is_pypi_file", lambda url: url == wheel.url)
+    made = installer(pip_channel.lock(*pip_channel.packages, wheel))
+    assert output(made.prefix / "bin" / "tiny-wheel") == "hello from a wheel"
+    assert f"/simple/{wheel.name}/" in index
+    assert not (installer.cache / "downloads" / "own-index").exists()
+
+
+def test_no_index_is_asked_offline_or_where_only_chosen_mirrors_may_be(
+    pip_channel, wheel, installer, index, tmp_path, monkeypatch
+):
+    installer(pip_channel.lock(*pip_channel.packages))
+    monkeypatch.setenv("PIP_INDEX_URL", index[0])
+    public = replace(wheel, url=f"{pypi_files()}/aa/bb/{'c' * 60}/{wheel.file_name}")
+    lock = pip_channel.lock(*pip_channel.packages, public)
+    for routes in (
+        fetch.routes("official", offline=True),
+        fetch.routes(f"file://{tmp_path}", only=True),
+    ):
+        with pytest.raises(Error, match=wheel.file_name):
+            installer(lock, routes=routes)
+    assert index[1:] == []
 
 
 def test_an_address_with_options_in_it(pip_channel, wheel, installer):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envkit.channels.pypi import pypi_files
-from envkit.errors import InputError
+from envkit.errors import Error, InputError
 from envkit.lock.audit import RULES, Facts, audit, parse_host, read_records
 from envkit.lock.audit.addresses import is_private_host
 from envkit.lock.read import parse_draft
@@ -562,3 +562,34 @@ def test_no_document_makes_an_audit_fall_over(data: st.DataObject) -> None:
     assert len(report.checks) == len(RULES)
     assert not [check for check in report.checks if check.status is Status.CRASH]
     json.dumps([dict(check.data) for check in report.checks])
+
+
+def test_what_conda_lock_refuses_is_found() -> None:
+    """Its models take no null for a mapping, no text for a flag, and texts only as custom metadata."""
+    report = looked_over(
+        lock(
+            conda("a", dependencies=None),
+            conda("b", optional="perhaps"),
+            custom_metadata={"made-by": "us", "number": 3},
+        )
+    )
+    check = of(report, "lock.format")
+    assert check.status is Status.FAIL
+    expected = {"package[0].dependencies", "package[1].optional", "metadata.custom_metadata.number"}
+    assert set(places(check)) == expected
+    assert (
+        of(looked_over(lock(conda("a"), custom_metadata={"made-by": "us"})), "lock.format").status
+        is Status.OK
+    )
+
+
+def test_channels_that_cannot_be_read_leave_the_lock_unchecked_and_say_so() -> None:
+    def unread(channel: str, subdir: str) -> Path:
+        raise Error("no such place")
+
+    draft = parse_draft(yaml.safe_dump(lock(conda("a"))), Path("conda-lock.yml"))
+    report = audit(draft, Facts(records=read_records(draft, unread)))
+    assert "not checked: " in str(of(report, "lock.records").data)
+    for id in ("lock.builds", "lock.constrains"):
+        assert of(report, id).status is Status.SKIP
+        assert "not checked" in of(report, id).summary

@@ -173,3 +173,24 @@ def test_twice_is_once(tmp_path: Path, urls: list[tuple[str, str]], channels: li
     again, later = canonicalise(write(tmp_path / "conda-lock.yml", once))
     assert again == once
     assert [str(note) for note in later] == [str(note) for note in notes if note.warning]
+
+
+def test_credentials_are_kept_but_told(tmp_path: Path) -> None:
+    path = tmp_path / "conda-lock.yml"
+    text = LOCK.replace("https://conda.corp.example", "https://u:hunter2@conda.corp.example")
+    path.write_text(text.replace(f"'{TUNA}/cloud/conda-forge/", f"'{FORGE[:-12]}/t/hunter2/conda-forge/"))
+    made, notes = canonicalise(path)
+    assert "u:hunter2@conda.corp.example" in made
+    said = "\n".join(str(note) for note in notes if note.warning)
+    assert "2 × a user name, a password or a token for conda.corp.example" in said
+    assert "1 × a user name, a password or a token for conda.anaconda.org" in said
+    assert "hunter2" not in said
+
+
+def test_what_is_no_url_is_not_taken_for_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "conda-lock.yml"
+    path.write_text(LOCK.replace("https://conda.corp.example/team/noarch", "https://[::1/team/noarch"))
+    _made, notes = canonicalise(path)
+    said = "\n".join(map(str, notes))
+    assert "1 × no URL that can be read" in said
+    assert "a file of one machine" not in said

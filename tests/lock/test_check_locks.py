@@ -287,7 +287,7 @@ def test_a_lock_that_is_not_listed_lies_in_the_state_folder(
     matrix = read_matrix(project / "environments" / "matrix.yaml")
     variant = select(matrix, Axes(name="py310-cpu"))
     found = check(project, matrix, variant)
-    assert (found.state, found.path) == ("missing", lock_path(project, variant, listed=False))
+    assert (found.state, found.path) == ("unkept", lock_path(project, variant, listed=False))
     found.path.parent.mkdir(parents=True)
     shutil.copy(lock_of(project), found.path)
     other = check(project, matrix, variant)

@@ -374,6 +374,22 @@ def test_exit_codes_and_forms(project: Path, capsys: pytest.CaptureFixture[str])
     assert "hint:" in capsys.readouterr().err
 
 
+def test_a_pull_request_is_shown_no_place_of_this_machine(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_lock(tmp_path / "elsewhere" / "their_lock.yml", NUMPY_OLD)
+    prefix_of(tmp_path / "home" / "envs" / "work", NUMPY_OLD)
+    lock = project / "environments" / "py311-cpu" / "conda-lock.yml"
+    for words, title in (
+        ((str(lock), "py311-cpu"), "envs/environments/py311-cpu/conda-lock.yml → py311-cpu (envs/env"),
+        ((str(tmp_path / "elsewhere" / "their_lock.yml"), "py311-cpu"), "`elsewhere/their_lock.yml` → "),
+        (("env:work", "py311-cpu"), "environment work (1 conda packages, 0 from pip) → py311-cpu"),
+    ):
+        assert execute(["diff", *words, "--markdown"]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"### {title}") and str(tmp_path) not in told
+
+
 def test_a_repository_of_someone_else_is_told_in_gits_words(project: Path) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a folder away")
@@ -386,3 +402,10 @@ def test_a_repository_of_someone_else_is_told_in_gits_words(project: Path) -> No
     finally:
         for folder in (project.parent / ".git", project.parent, project):
             os.chown(folder, 0, 0)
+
+
+def test_an_address_is_refused_without_its_password() -> None:
+    with pytest.raises(InputError) as caught:
+        diff("https://u:hunter2@repo.example/conda-lock.yml", "py311-cpu")
+    assert "repo.example" in str(caught.value)
+    assert "hunter2" not in str(caught.value)

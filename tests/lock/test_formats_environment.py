@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import yaml
 from envkit.errors import InputError
 from envkit.lock.formats import Foreign, read_spec
 
+ROOT = Path(__file__).parents[2]
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 WHEELS = "https://download.pytorch.org/whl"
 needs_cases = pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this checkout")
@@ -295,6 +297,46 @@ def test_conda_lock_parses_what_comes_out(tmp_path: Path, read) -> None:
 
 
 def _name_map() -> str:
-    from envkit.solve.names import conda_lock_map
+    from envkit.lock.pypi_names import conda_lock_map
 
     return conda_lock_map()
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("pytorch <=2.5.1 *cuda11.8*", "pytorch <=2.5.1 *cuda11.8*"),
+        ("pytorch >=2.0, <2.6 *cuda*", "pytorch >=2.0,<2.6 *cuda*"),
+        ("pytorch >=2.0 <2.6 *cuda*", "pytorch >=2.0,<2.6 *cuda*"),
+        ("pytorch >=2.0|1.13.* *cuda*", "pytorch >=2.0|1.13.* *cuda*"),
+        ("pytorch =2.5 *cuda*", "pytorch =2.5 *cuda*"),
+        ("pytorch != 2.1 *cuda*", "pytorch !=2.1 *cuda*"),
+        ("pytorch 2.5.* *cuda*", "pytorch=2.5.*=*cuda*"),
+        ("pytorch ==2.5.1 *cuda*", "pytorch=2.5.1=*cuda*"),
+        ("pytorch>=2.0=*cuda*", "pytorch>=2.0=*cuda*"),
+        ("pytorch =1.2|=1.3", "pytorch=1.2|=1.3"),
+    ],
+)
+def test_a_version_of_any_form_stands_beside_a_build(read, written: str, kept: str) -> None:
+    found = read(f"channels: [pytorch]\ndependencies:\n  - {json.dumps(written)}\n")
+    assert yaml.safe_load(found.text)["dependencies"] == [kept]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("environments/*/environment.yml")), ids=lambda path: path.parent.name
+)
+def test_what_envkit_renders_it_reads(path: Path) -> None:
+    """Every spec means to `--file` what it meant where it was rendered."""
+    from rattler import MatchSpec
+
+    def meant(specs: list[object]) -> list[tuple[str, ...]]:
+        parsed = (MatchSpec(spec, strict=False) for spec in specs if isinstance(spec, str))
+        return sorted((str(spec.name), str(spec.version), str(spec.build)) for spec in parsed)
+
+    written = yaml.safe_load(path.read_text())
+    found = yaml.safe_load(read_spec(path).text)
+    assert meant(found["dependencies"]) == meant(written["dependencies"])
+    assert found["channels"] == [
+        *(name for name in written["channels"] if name != "nodefaults"),
+        "nodefaults",
+    ]

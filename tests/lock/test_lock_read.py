@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from envkit.errors import InputError
 from envkit.lock import parse_lock, read_lock
+from envkit.lock.document import load_document
 
 SHA = "c1" * 32
 MD5 = "50" * 16
@@ -221,6 +222,40 @@ def test_refuses_unreadable_files(tmp_path: Path) -> None:
     path.write_bytes("version: 1 # é".encode("latin-1"))
     with pytest.raises(InputError, match="not UTF-8"):
         read_lock(path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "x: {<<: {a: 1, b: two}, c: three}",
+        "x: &x {a: 1}\ny: *x\nz: [*x, *x]",
+        "x: {7: a, true: b, ~: c, 2.5: d, 2024-02-03: e}",
+        "? &k key\n: value\n",
+        "x: !!set {a, b}\ny: !!str 12\nz: !!binary aGVsbG8=\nw: !!omap [a: 1]",
+        "x: |\n  a block\ny: >-\n  folded\n  text",
+        "x: [~, 0x1F, 1_000, 1e3, 'quoted', \"12\", yes, 12:30:45]",
+    ],
+)
+def test_values_are_those_of_any_yaml_reader(more: str) -> None:
+    text = f"version: 1\n{more}\n"
+    assert load_document(text, Path("conda-lock.yml")) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("version: 1\nx:\n  a: 1\n  b: 2\n  a: 3\n", 3, "a key stands twice"),
+        ("version: 1\nx: [{a: 1},\n  {1: a, 1: b}]\n", 3, "a key stands twice"),
+        ("version: 1\n? [a]\n: b\n", 2, "unhashable key"),
+        ("version: 1\nx:\n  ? !!str [a]\n  : b\n", 3, "expected a scalar node"),
+        ("version: 1\nx: [a, !thing b]\n", 2, "could not determine a constructor"),
+        ("version: 1\nx:\n  y: !!int no\n", 3, "not a value that YAML can read here"),
+    ],
+)
+def test_a_value_that_cannot_be_read_has_a_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load_document(text, Path("conda-lock.yml"))
+    assert caught.value.line == line
 
 
 JSON = st.recursive(

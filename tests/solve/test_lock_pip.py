@@ -19,15 +19,16 @@ from small_specs import canonical, make_spec, repodata_of
 from tinychannel import TinyPackage, write_channel
 
 from envkit import fetch
-from envkit.channels import index_at, is_pypi_file
+from envkit.channels import index_at, is_pypi_file, pypi_files
 from envkit.errors import Error, Findings, InputError
 from envkit.lock import check_accelerator, parse_lock
+from envkit.lock.formats import PipIndexes
+from envkit.lock.pypi_names import conda_lock_map
 from envkit.matrix import read_matrix
 from envkit.model import Lock, Spec
 from envkit.render import render
 from envkit.solve import lock_text, write_lock
-from envkit.solve.names import conda_lock_map
-from envkit.solve.pip_lines import PipLines, configured_indexes, lift_pip_options
+from envkit.solve.pip_lines import configured_indexes, lift_pip_options
 from envkit.solve.pip_resolver import for_one_machine
 
 PYTHON = TinyPackage("python", version="3.11.9")
@@ -118,6 +119,27 @@ def test_an_index_named_in_the_file_is_asked(tmp_path: Path, index: str) -> None
     assert pip_packages(lock) == {"demo": "1.0", "helper": "0.5"}
 
 
+def test_the_users_own_copy_of_the_public_index_is_not_in_the_lock(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy keeps the public index's paths; a package of its own is nowhere else."""
+    simple, stored = tmp_path / "index" / "simple", f"packages/aa/bb/{'c' * 60}"
+    page = simple / "helper"
+    (tmp_path / "index" / stored).mkdir(parents=True)
+    file = next(page.glob("*.whl")).rename(tmp_path / "index" / stored / "helper-0.5-py3-none-any.whl")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    (page / "index.html").write_text(f'<a href="../../{stored}/{file.name}#sha256={digest}">{file.name}</a>')
+    monkeypatch.setenv("PIP_INDEX_URL", index)
+    urls = {package.name: package.url for package in lock_of(with_pip("demo"), tmp_path).packages}
+    assert urls["helper"] == f"{pypi_files()}/aa/bb/{'c' * 60}/{file.name}"
+    assert urls["demo"].startswith(index)
+    monkeypatch.delenv("PIP_INDEX_URL")
+    named = lock_of(with_pip(f"--index-url {index}", "helper"), tmp_path)
+    assert next(package.url for package in named.packages if package.name == "helper").startswith(
+        index.removesuffix("simple")
+    )
+
+
 def test_torch_by_pip_must_be_one_version_too(
     tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +196,7 @@ def test_a_pip_section_needs_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["-r requirements.txt", "-f https://host/whl/", "--find-links=/x", "--pre"]
+    "option", ["-r requirements.txt", "-f https://host/whl/", "--find-links=/x", "--pre", "-e ./mine"]
 )
 def test_options_that_cannot_be_locked_are_refused_with_their_line(tmp_path: Path, option: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -188,16 +210,21 @@ def test_options_that_cannot_be_locked_are_refused_with_their_line(tmp_path: Pat
     [
         ("--index-url https://h/simple", ("https://h/simple",), False),
         ("-i https://h/simple", ("https://h/simple",), False),
-        ("--index-url=https://h/simple", ("https://h/simple",), False),
+        ("--index-url=https://h/simple  # ours", ("https://h/simple",), False),
         ('"--extra-index-url https://h/cu121"', ("https://h/cu121",), True),
+        ("-i https://mirrors.aliyun.com/pypi/simple/", (), True),
+        (
+            "--index-url https://mirror.nju.edu.cn/pytorch/whl/cu121/",
+            ("https://download.pytorch.org/whl/cu121",),
+            False,
+        ),
         ("torch==2.3.0", (), True),
-        ("-e ./mine", (), True),
     ],
 )
 def test_index_options_are_lifted(line: str, indexes: tuple[str, ...], default: bool) -> None:
     text = f"dependencies:\n  - pip:\n    - {line}\n    - torch\n"
     lifted, found = lift_pip_options(text)
-    assert found == PipLines(indexes=indexes, default_index=default)
+    assert found == PipIndexes(indexes=indexes, default_index=default)
     assert len(lifted.splitlines()) == 4
     assert ("http" in lifted) is False
 
@@ -208,14 +235,14 @@ def test_pips_own_configuration_is_honoured(tmp_path: Path, monkeypatch: pytest.
         "[global]\nindex-url = https://one/simple\nextra-index-url = https://two/s\n  file:///three\n"
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
-    assert configured_indexes() == PipLines(
+    assert configured_indexes() == PipIndexes(
         indexes=("https://one/simple", "https://two/s"), default_index=False
     )
     monkeypatch.setenv("PIP_INDEX_URL", "https://four/simple")
     assert configured_indexes().indexes == ("https://four/simple", "https://two/s")
-    named = PipLines(indexes=("https://five/s",), default_index=False)
+    named = PipIndexes(indexes=("https://five/s",), default_index=False)
     assert named.before(configured_indexes()) == named
-    extra = PipLines(indexes=("https://five/s",))
+    extra = PipIndexes(indexes=("https://five/s",))
     assert extra.before(configured_indexes()).indexes == (
         "https://five/s",
         "https://four/simple",

@@ -116,6 +116,10 @@ def _not_asked() -> Result:
     return skipped(_("the channels were not asked (--records)"))
 
 
+def _not_read() -> Result:
+    return skipped(_("not checked: no channel could be read"))
+
+
 @rule(
     "lock.records",
     Severity.HIGH,
@@ -131,7 +135,9 @@ def records(subject: Subject, facts: Facts) -> Result:
     findings = [
         Finding(
             place="metadata.channels",
-            text=_("{channel} could not be read: {reason}").format(channel=channel, reason=reason),
+            text=_("not checked: {channel} could not be read: {reason}").format(
+                channel=channel, reason=reason
+            ),
             severity=Severity.MEDIUM,
         )
         for channel, reason in own.unread.items()
@@ -170,6 +176,8 @@ def builds(subject: Subject, facts: Facts) -> Result:
     """The full dependencies of the channel's records, with the build strings that the format loses."""
     if facts.records is None:
         return _not_asked()
+    if facts.records.unread and not facts.records.by_file:
+        return _not_read()
     return found(
         _judged(subject, facts.records, constrains=False),
         _("every dependency of the channels' records is met, build strings too"),
@@ -185,6 +193,8 @@ def constrains(subject: Subject, facts: Facts) -> Result:
     """What a record does not need, but allows in some versions only."""
     if facts.records is None:
         return _not_asked()
+    if facts.records.unread and not facts.records.by_file:
+        return _not_read()
     return found(_judged(subject, facts.records, constrains=True), _("no package forbids another"))
 
 

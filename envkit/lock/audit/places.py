@@ -23,9 +23,6 @@ _SECRET_KEY = re.compile(
     r"(?i)(?:^|[-_])(?:token|access[-_]?key|api[-_]?key|auth|password|passwd|pwd|secret|signature|sig|credential|key)(?:$|[-_])"
 )
 
-_LICENSED_COPIES = frozenset({"anaconda", "main", "r", "msys2", "free", "pro"})
-"""Channels of anaconda.org that hold the packages of `defaults`: https://anaconda.org/anaconda/repo."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Url:
@@ -226,7 +223,7 @@ def licensed(subject: Subject, facts: Facts) -> Result:
             _("{channel} needs a licence in larger organisations").format(channel=url.canonical.channel)
         )
         for url in _all(subject)
-        if is_licensed(url.canonical.channel) or url.canonical.channel in _LICENSED_COPIES
+        if is_licensed(url.canonical.channel)
     ]
     findings += [
         Finding(
@@ -234,6 +231,6 @@ def licensed(subject: Subject, facts: Facts) -> Result:
             text=_("{channel} needs a licence in larger organisations").format(channel=channel),
         )
         for index, channel in enumerate(subject.draft.lock.channels)
-        if is_licensed(channel) or channel in _LICENSED_COPIES
+        if is_licensed(channel)
     ]
     return found(findings, _("no channel needs a licence"))

@@ -12,9 +12,9 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from envkit.lock.audit.rule import Facts, Finding, Result, Subject, about, conda_key, found, rule
-from envkit.lock.fields import FaultKind
+from envkit.lock.fields import FaultKind, expected, shown_value
 from envkit.lock.pypi_names import conda_name
-from envkit.lock.read import Entry
+from envkit.lock.read import DIGEST_KEY, Entry
 from envkit.messages import _
 from envkit.model import Severity
 
@@ -55,13 +55,29 @@ def _of(subject: Subject, *kinds: FaultKind) -> Iterator[Finding]:
 @rule("lock.format", Severity.FATAL, _again)
 def form(subject: Subject, facts: Facts) -> Result:
     return found(
-        _of(subject, "format"),
+        (*_of(subject, "format"), *_refused(subject)),
         _("{count} packages for {platforms}").format(
             count=len(subject.draft.entries), platforms=", ".join(subject.platforms)
         ),
         packages=len(subject.draft.entries),
         platforms=list(subject.platforms),
     )
+
+
+def _refused(subject: Subject) -> Iterator[Finding]:
+    """What our reader passes over and conda-lock's models refuse."""
+    for entry in subject.draft.entries:
+        if "dependencies" in entry.raw and entry.raw["dependencies"] is None:
+            yield about(entry, expected("mapping", None), key="dependencies")
+        flag = entry.raw.get("optional", False)
+        if not isinstance(flag, bool):
+            yield about(
+                entry, _("neither true nor false: {found}").format(found=shown_value(flag)), key="optional"
+            )
+    custom = subject.draft.lock.metadata.get("custom_metadata")
+    for key, value in custom.items() if isinstance(custom, dict) else ():
+        if not isinstance(value, str) and key != DIGEST_KEY:  # that one the reader has looked at
+            yield Finding(place=f"metadata.custom_metadata.{_plain(key)}", text=expected("string", value))
 
 
 @rule(

@@ -29,6 +29,7 @@ class Channels:
 
     def add(self, written: str, line: int | None) -> None:
         """One entry of `channels:`. Raises InputError with the line for what can be no channel."""
+        self._source.refuse_endless(written, line)
         written = written.strip()
         if written == "nodefaults":
             return
@@ -57,6 +58,7 @@ class Channels:
 
     def canonical(self, written: str, line: int | None) -> str:
         """The name of a channel, or its URL where it has none; a mirror becomes what it copies."""
+        self._source.look_for_credentials(written, line)
         try:
             # conda takes a platform behind the channel's name: "conda-forge/linux-64".
             url = canonical_url(canonicalise_url(written).url if "://" in written else written)

@@ -18,7 +18,8 @@ _AROUND_COMMAS = re.compile(r"\s*([,|])\s*")
 _AFTER_OPERATOR = re.compile(r"([<>=!~]=?)\s+(?=[\d*])")
 _ARCHIVE = re.compile(r"\.(conda|tar\.bz2)(#.*)?$")
 _TEMPLATE = re.compile(r"\{\{|\{%|\$\{|<[^>=]+>")
-_ONE_EQUALS = re.compile(r"=(?P<version>[^=\s]+)=(?P<build>[^=\s]+)")
+_ONE_VERSION = re.compile(r"(?:==)?([\w.*+!]+)")
+_ONE_EQUALS = re.compile(r"=(?P<version>[^=\s,|<>!~]+)=(?P<build>[^=\s,|]+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +42,8 @@ class CondaSpec:
         if self.brackets:
             return front + self.brackets
         if self.build:
-            return f"{front}={self.constraint.lstrip('=')}={self.build}"
+            one = _ONE_VERSION.fullmatch(self.constraint)
+            return f"{front}={one[1]}={self.build}" if one else f"{front} {self.constraint} {self.build}"
         if re.match(r"[\d]", self.constraint):
             return f"{front} {self.constraint}"
         return front + self.constraint
@@ -55,6 +57,7 @@ def read_conda_spec(
     text: str, source: Source, channels: Channels, *, line: int | None, selector: str = ""
 ) -> CondaSpec:
     """A CondaSpec; InputError with the line and what to write instead for anything that is none."""
+    source.refuse_endless(text, line)
     written = " ".join(text.split())
     if _TEMPLATE.search(written):
         raise source.refusal(
@@ -128,13 +131,13 @@ def merge_specs(specs: Iterable[CondaSpec], source: Source) -> list[CondaSpec]:
 def _constraint_and_build(rest: str) -> tuple[str, str]:
     exact = _ONE_EQUALS.fullmatch(rest.replace(" ", "").replace("==", "=", 1))
     if exact:
-        return f"={exact['version']}", exact["build"]
+        return exact["version"], exact["build"]
     tight = _AFTER_OPERATOR.sub(r"\1", _AROUND_COMMAS.sub(r"\1", rest))
-    constraint, _space, build = tight.partition(" ")
-    if build and re.match(r"[<>=!~]", build):
-        # "numpy >=1.2 <2": conda reads the space as a comma where an operator follows it.
-        return tight.replace(" ", ","), ""
-    return constraint, build
+    first, *words = tight.split(" ")
+    # "numpy >=1.2 <2": conda reads the space as a comma where an operator follows it.
+    while words and re.match(r"[<>=!~]", words[0]):
+        first = f"{first},{words.pop(0)}"
+    return first, " ".join(words)
 
 
 def _ranged(constraint: str) -> str:

@@ -29,6 +29,7 @@ SELECTORS = (
 
 _PLATFORM = re.compile(r"(linux|osx|win)-[a-z0-9]+")
 _NULL = "tag:yaml.org,2002:null"
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 def read_environment_file(source: Source) -> Foreign:
@@ -121,7 +122,11 @@ class _Reader:
                 _line(node),
             )
         values: dict[str, tuple[int, yaml.Node]] = {}
+        merged: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
+            if key.tag == _MERGE:
+                merged += _merged_in(value)
+                continue
             if not isinstance(key, yaml.ScalarNode):
                 raise self._source.refusal(_("a key must be plain text"), _("mend the YAML"), _line(key))
             if key.value in values:
@@ -133,6 +138,8 @@ class _Reader:
                     _line(key),
                 )
             values[str(key.value)] = (_line(key), value)
+        for key, value in merged:
+            values.setdefault(str(key.value), (_line(key), value))
         return values
 
     def _read_name(self, node: yaml.Node, line: int) -> None:
@@ -292,6 +299,13 @@ class _Reader:
                 ).format(count=len(pinned)),
                 pinned[0].line,
             )
+
+
+def _merged_in(node: yaml.Node) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    """The keys that `<<:` brings in from an anchor, or from a list of them."""
+    for mapping in node.value if isinstance(node, yaml.SequenceNode) else (node,):
+        if isinstance(mapping, yaml.MappingNode):
+            yield from mapping.value
 
 
 def _line(node: Any) -> int:

@@ -14,7 +14,7 @@ from envkit.channels import canonical_url, canonicalise_url, channel_name, locat
 from envkit.errors import InputError
 from envkit.lock.formats.archives import read_archive_url
 from envkit.lock.formats.foreign import Foreign, Pinned
-from envkit.lock.formats.naming import environment_name
+from envkit.lock.formats.naming import environment_name, usable
 from envkit.lock.formats.source import Source
 from envkit.messages import _
 
@@ -59,6 +59,15 @@ def read_explicit_file(source: Source, *, platform: str | None = None) -> Foreig
             _("write one file for each platform"),
             second.line,
         )
+    if found and said not in (None, *found):
+        odd = next(package for package in pinned if package.platform == found[0])
+        raise source.refusal(
+            _("it says that it is for {said}, but this package is for {platform}").format(
+                said=said, platform=found[0]
+            ),
+            _("write one file for each platform"),
+            odd.line,
+        )
     where = found[0] if found else said or platform
     if not pinned:
         raise source.refusal(
@@ -76,7 +85,7 @@ def read_explicit_file(source: Source, *, platform: str | None = None) -> Foreig
         name=environment_name(None, source.path),
         channels=tuple(dict.fromkeys(_channel(package) for package in pinned if package.manager == "conda")),
         platforms=(where,),
-        pinned=tuple(package.completed(platform=where) for package in pinned),
+        pinned=tuple(usable(package.completed(platform=where), source) for package in pinned),
         notes=source.said,
     )
 

@@ -42,6 +42,14 @@ class PipIndexes:
     indexes: tuple[str, ...] = ()
     default_index: bool = True
 
+    def before(self, others: PipIndexes) -> PipIndexes:
+        """These indexes first, then `others`; those alone that replace the public one by name."""
+        if not self.default_index:
+            return self
+        return PipIndexes(
+            indexes=tuple(dict.fromkeys((*self.indexes, *others.indexes))), default_index=others.default_index
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pinned:

@@ -59,11 +59,13 @@ class PipReader:
         if not text:
             return None
         if text.startswith("-"):
+            source.refuse_endless(text, line)
             return self._options(text, line, source)
         hashes = frozenset(
             match["value"].lower() for match in _HASH.finditer(text) if match["kind"] == "sha256"
         )
         text = _HASH.sub("", text).strip().rstrip("\\").strip()
+        source.refuse_endless(text, line)
         self.specs.append(replace(_requirement(text, line, source, hashes), hashes=hashes, selector=selector))
         return None
 

@@ -16,7 +16,7 @@ from envkit.errors import InputError
 from envkit.lock.formats.archives import read_archive_url
 from envkit.lock.formats.channel_list import Channels
 from envkit.lock.formats.foreign import Foreign, Pinned
-from envkit.lock.formats.naming import environment_name
+from envkit.lock.formats.naming import environment_name, usable
 from envkit.lock.formats.source import Source
 from envkit.messages import _
 
@@ -53,7 +53,8 @@ def read_pixi_lock(source: Source, *, environment: str | None = None) -> Foreign
     packages = chosen.map("packages")
     for platform in packages.keys:
         for item in packages.list(platform):
-            pinned.append(_pinned(_Map(source, item), subdirs.get(platform, platform), details, source))
+            found = _pinned(_Map(source, item), subdirs.get(platform, platform), details, source)
+            pinned.append(usable(found, source))
     if not pinned:
         raise source.refusal(
             _("its environment {name} has no packages").format(name=name),
@@ -79,6 +80,10 @@ def read_pixi_lock(source: Source, *, environment: str | None = None) -> Foreign
 
 def _chosen(environments: _Map, asked: str | None, source: Source) -> str:
     names = environments.keys
+    if not names:
+        raise source.refusal(
+            _("it has no environment"), _("make the file again with `pixi lock`"), environments.start
+        )
     if asked is not None and asked not in names:
         raise source.refusal(
             _("it has no environment '{name}'").format(name=asked),

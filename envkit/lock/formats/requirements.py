@@ -62,10 +62,12 @@ def _read(source: Source, reader: PipReader, opened: tuple[Path, ...]) -> None:
         if nested is None:
             continue
         path = source.path.parent / nested
-        if "://" in nested or Path(nested).is_absolute():
+        # What it reads goes to an index as the names of packages: nobody's other files do.
+        inside = (opened[0].parent.resolve(), Path.cwd())
+        if "://" in nested or not any(path.resolve().is_relative_to(folder) for folder in inside):
             raise source.refusal(
                 _("-r {value} lies outside of this folder").format(value=nested),
-                _("copy it beside this file and name it from here"),
+                _("copy it beside this file, or run this in a folder that holds both"),
                 line,
             )
         if path.absolute() in opened:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from envkit.channels import has_token, has_user, hostname, shown, shown_text
 from envkit.errors import InputError
 from envkit.lock.formats.foreign import Note
 from envkit.messages import _
@@ -17,6 +18,9 @@ from envkit.messages import _
 __all__ = ["Source", "read_source"]
 
 _LARGEST = 64 << 20
+_LONGEST = 4096
+"""Bytes of a file, characters of one entry without its hashes."""
+
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -35,16 +39,19 @@ class Source:
     path: Path
     text: str
     notes: list[Note] = field(default_factory=list)
+    _split: Sequence[str] = field(default=(), init=False, repr=False)
 
     @property
     def lines(self) -> Sequence[str]:
-        return self.text.split("\n")
+        if not self._split:
+            self._split = self.text.split("\n")
+        return self._split
 
     def note(self, text: str, line: int | None = None) -> None:
-        self.notes.append(Note(text=text, line=line))
+        self.notes.append(Note(text=shown_text(text), line=line))
 
     def warn(self, text: str, line: int | None = None) -> None:
-        self.notes.append(Note(text=text, line=line, warning=True))
+        self.notes.append(Note(text=shown_text(text), line=line, warning=True))
 
     @property
     def said(self) -> tuple[Note, ...]:
@@ -52,8 +59,40 @@ class Source:
         return tuple(sorted(self.notes, key=lambda note: note.line or 0))
 
     def refusal(self, message: str, hint: str, line: int | None = None) -> InputError:
-        """The error that says which line cannot be taken, and what to do."""
-        return InputError(message, hint, path=self.path, line=line)
+        """The error that says which line cannot be taken, and what to do. Nothing secret of it is shown."""
+        return InputError(shown_text(message), shown_text(hint), path=self.path, line=line)
+
+    def refuse_endless(self, entry: str, line: int | None = None) -> None:
+        """Raise InputError for an entry that no tool would write: patterns take for ever over megabytes."""
+        if len(entry) > _LONGEST:
+            raise self.refusal(
+                _("an entry of {count} characters").format(count=len(entry)),
+                _("write one entry a line"),
+                line,
+            )
+
+    def look_for_credentials(self, url: str, line: int | None = None) -> None:
+        """Raise InputError for a URL with a password, warn of one with a token: a lock is there to be shared.
+
+        A server that asks for a password gets the one of ~/.netrc; a token has no other place.
+        """
+        if has_user(url):
+            raise self.refusal(
+                _(
+                    "a user name or a password stands in {url}, and a lock would hold it for all to read"
+                ).format(url=shown(url)),
+                _("write the URL without it, and into ~/.netrc: machine {host} login … password …").format(
+                    host=hostname(url) or "?"
+                ),
+                line,
+            )
+        if has_token(url):
+            self.warn(
+                _("the token in {url} stands in the lock: whoever has the lock has the token").format(
+                    url=shown(url)
+                ),
+                line,
+            )
 
     def nodes(self) -> yaml.Node:
         """The text as YAML nodes, each with its place. Raises InputError with the line of a mistake."""
@@ -85,15 +124,16 @@ def read_source(path: Path) -> Source:
     Raises InputError where it cannot be read, is too large, or is in an encoding that does not say so.
     """
     try:
-        if path.is_file() and path.stat().st_size > _LARGEST:
-            raise InputError(_("too large to be a list of packages"), path=path)
-        raw = path.read_bytes()
+        with path.open("rb") as file:  # which may be a pipe or a device, without a size
+            raw = file.read(_LARGEST + 1)
     except FileNotFoundError:
         raise InputError(_("there is no such file"), path=path) from None
     except IsADirectoryError:
         raise InputError(_("this is a directory, not a file"), path=path) from None
     except OSError as problem:
         raise InputError(_("cannot be read: {reason}").format(reason=problem.strerror), path=path) from None
+    if len(raw) > _LARGEST:
+        raise InputError(_("too large to be a list of packages"), path=path)
     mark, encoding = next(((mark, name) for mark, name in _MARKS if raw.startswith(mark)), (b"", "utf-8"))
     try:
         text = raw[len(mark) :].decode(encoding)
