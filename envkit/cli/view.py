@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from envkit.cli.invocation import worded
 from envkit.cli.streams import say
 from envkit.progress import SILENT, Observer
 
@@ -75,7 +76,7 @@ class Lines(Observer):
 
     def note(self, text: str) -> None:
         with self._lock:
-            self._say(text)
+            self._say(worded(text))
 
     def _say(self, text: str) -> None:
         say(text, self._stream)
