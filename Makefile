@@ -40,6 +40,9 @@ PLACE  = $(call flag,--prefix,PREFIX) $(call flag,--lock,LOCK)
 NAMED  = $(call quote,$(call given,NAME))
 WHICH  = $(if $(call given,NAME),$(if $(call given,LOCK),--name) $(NAMED))
 
+# Hints then name make's variables, not envkit's options.
+env validate lock render variants: export ENVKIT_DOOR = make
+
 .DEFAULT_GOAL := help
 .PHONY: help env lock render variants validate test test-full check lint messages clean
 

@@ -53,7 +53,7 @@ def render(matrix: Matrix, variant: Variant) -> Spec:
             _("an environment from '{source}' is made on this machine, not rendered").format(
                 source=variant.source
             ),
-            _("run `envkit up` with MIRROR={source}").format(source=variant.source),
+            _("run `envkit up --mirror {source}`").format(source=variant.source),
         )
     folders = (matrix.root / "templates", _OWN_TEMPLATES)
     text = _fill(folders, _context(matrix, variant))

@@ -58,8 +58,8 @@ REMEDIES: dict[str, Callable[[], str]] = {
         "a library that torch needs is not there: make the environment again; LD_LIBRARY_PATH should be unset"
     ),
     "cpu-build": lambda: _(
-        "a CPU build was installed: ask for CUDA (make env CUDA=12.4); when solving on a machine without a"
-        " GPU set CONDA_OVERRIDE_CUDA"
+        "a CPU build was installed: ask for CUDA (`envkit up --cuda 12.4`); when solving on a machine without"
+        " a GPU set CONDA_OVERRIDE_CUDA"
     ),
     # driver and devices
     "no-driver": lambda: _(
@@ -70,7 +70,8 @@ REMEDIES: dict[str, Callable[[], str]] = {
         " NVIDIA_DRIVER_CAPABILITIES=compute,utility; elsewhere run: sudo ldconfig"
     ),
     "driver-too-old": lambda: _(
-        "install a newer driver, or an environment for an older CUDA: make env CUDA=auto picks one that fits"
+        "install a newer driver, or an environment for an older CUDA: `envkit up --cuda auto` picks one that"
+        " fits"
     ),
     "stub-driver": lambda: _("the toolkit's lib/stubs is on LD_LIBRARY_PATH: take it out"),
     "driver-mismatch": lambda: _(
@@ -102,7 +103,7 @@ REMEDIES: dict[str, Callable[[], str]] = {
         "the GPU is in exclusive mode and taken: choose another one, or ask the scheduler for it"
     ),
     "wrong-arch": lambda: _(
-        "this build of torch has no code for this GPU: make env CUDA=auto picks a variant that has"
+        "this build of torch has no code for this GPU: `envkit up --cuda auto` picks a variant that has"
     ),
     "fork-after-cuda": lambda: _(
         "CUDA was used before the workers were forked: use none in the dataset, or"

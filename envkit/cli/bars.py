@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
+from envkit.cli.invocation import worded
 from envkit.cli.pace import Pace
 from envkit.cli.streams import legible
 from envkit.progress import Observer
@@ -68,4 +69,4 @@ class Bars(Observer):
 
     def note(self, text: str) -> None:
         with self._lock:
-            self._progress.console.print(legible(text), soft_wrap=True)
+            self._progress.console.print(legible(worded(text)), soft_wrap=True)

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["SHELLS", "ourselves", "shell_in_use"]
+__all__ = ["SHELLS", "ourselves", "shell_in_use", "worded"]
 
 SHELLS = ("bash", "zsh", "fish", "posix")
 _POSIX = ("sh", "dash", "ash", "ksh")
 _BETWEEN = ("make", "gmake", "sh", "dash")
+
+DOOR = "ENVKIT_DOOR"
+"""Set to "make" by the Makefile: what to type next is then worded as a call of make."""
+
+_TARGETS = {"up": "env", "lock": "lock", "render": "render", "validate": "validate", "variants": "variants"}
+_VARIABLES = {
+    "--python": "PYTHON",
+    "--cuda": "CUDA",
+    "--torch": "TORCH",
+    "--source": "SOURCE",
+    "--with": "EXTRAS",
+    "--mirror": "MIRROR",
+    "--name": "NAME",
+    "--prefix": "PREFIX",
+    "--lock": "LOCK",
+}
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_COMMAND = re.compile(r"(?P<before>(?:[A-Z_]+=\S+ )*)envkit(?P<rest>(?: .+)?)")
 
 
 def shell_in_use(*, proc: Path = Path("/proc"), parent: int | None = None) -> str:
@@ -42,6 +61,54 @@ def ourselves() -> str:
         return shlex.quote(str(own.relative_to(Path.cwd())))
     except ValueError:
         return shlex.quote(str(own))
+
+
+def worded(text: str) -> str:
+    """The text with what it quotes in backticks put as it must be typed here.
+
+    Texts name `envkit`, which stands in PATH for few, and its options. Where the call came from the Makefile,
+    what that can do is said in its words: `envkit up --cuda 11.8` is `make env CUDA=11.8`.
+    """
+    by_make = os.environ.get(DOOR) == "make"
+
+    def put(match: re.Match[str]) -> str:
+        quoted = match[1]
+        if command := _COMMAND.fullmatch(quoted):
+            words = command["rest"].split()
+            called = _as_make(words) if by_make else None
+            return f"`{command['before']}{called or ourselves() + command['rest']}`"
+        words = quoted.split()
+        if by_make and words[0] in _VARIABLES and len(words) <= 2:
+            return f"`{_VARIABLES[words[0]]}={''.join(words[1:])}`"
+        return match[0]
+
+    return _QUOTED.sub(put, text)
+
+
+def _as_make(words: list[str]) -> str | None:
+    """The call of make that does the same; None where there is none."""
+    if not words or words[0] not in _TARGETS:
+        return None
+    said, named = [f"make {_TARGETS[words[0]]}"], False
+    others: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _VARIABLES:
+            said.append(f"{_VARIABLES[word]}={next(rest, '')}")
+        elif word == "--all":
+            continue
+        elif others or word.startswith("-"):
+            others.append(word)
+        elif named:
+            return None
+        else:
+            named = True
+            said.append("NAME=" + word)
+    if "--file" in others or "--canonicalise" in others:  # make locks what the matrix lists
+        return None
+    if others:
+        said.append("ARGS=" + shlex.quote(" ".join(others)))
+    return " ".join(said)
 
 
 def _caller(proc: Path, process: int) -> str:

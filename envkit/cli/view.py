@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, TextIO
 
+from envkit.cli.invocation import worded
 from envkit.cli.pace import Pace
 from envkit.cli.streams import say
 from envkit.progress import SILENT, Observer
@@ -84,4 +85,4 @@ class Lines(Observer):
 
     def note(self, text: str) -> None:
         with self._lock:
-            say(text, self._stream)
+            say(worded(text), self._stream)

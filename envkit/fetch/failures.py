@@ -94,15 +94,15 @@ def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
             _("no host can be reached for {name}:").format(name=name) + "\n" + "\n".join(lines),
             _(
                 "let one of them through the firewall or set HTTPS_PROXY; or choose a mirror that you reach "
-                "(MIRROR=tuna), a copy of the channels (MIRROR=file:///dir, with CHANNEL/linux-64/… in it), "
-                "or the wheels that pip reaches (MIRROR=wheels)"
+                "(`--mirror tuna`), a copy of the channels (`--mirror file:///dir`, with CHANNEL/linux-64/… "
+                "in it), or the wheels that pip reaches (`--mirror wheels`)"
             ),
             attempts=attempts,
         )
     if refused := [attempt.allow for attempt in asked if attempt.allow]:
         hint = _("where you trust it: --allow-host {host}").format(host=refused[0])
     else:
-        hint = _("choose another mirror, or a list in order: MIRROR=official,tuna")
+        hint = _("choose another mirror, or a list in order: `--mirror official,tuna`")
     return FetchError(
         _("{name} cannot be had:").format(name=name) + "\n" + "\n".join(lines),
         hint,

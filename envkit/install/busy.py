@@ -61,7 +61,7 @@ def refuse_busy(prefix: Path) -> None:
         _("the environment {prefix} is in use by process {processes}").format(
             prefix=prefix, processes=named + more
         ),
-        _("end them, or install under another name (NAME=); the environment was left as it was"),
+        _("end them, or install under another name (`--name NAME`); the environment was left as it was"),
     )
 
 

@@ -100,7 +100,7 @@ def _normal(distribution: str) -> str:
 def _suggestion(asked: str) -> str:
     existing = names()
     if not existing:
-        return _("there is none yet: make one with `envkit up` (make env)")
+        return _("there is none yet: make one with `envkit up`")
     if (Path(asked) / "conda-meta").is_dir():
         return _("for the folder write ./{name}").format(name=asked)
     nearest = difflib.get_close_matches(asked, existing, n=1, cutoff=0.4)

@@ -95,7 +95,7 @@ def install(
                     _("cannot put the environment in place at {prefix}: {reason}").format(
                         prefix=prefix, reason=problem.strerror or problem
                     ),
-                    _("choose another folder with `--prefix` (PREFIX=); what was there is as it was"),
+                    _("choose another folder with `--prefix DIR`; what was there is as it was"),
                 ) from None
     conda.register(prefix)
     return Environment(name=name, prefix=prefix, asked=variant, lock_sha256=written.lock_sha256)

@@ -137,7 +137,7 @@ def _explained(problem: BaseException, packages: Sequence[Package], final: Path,
     if _TOO_LONG in reason:
         return Error(
             _("the path {prefix} is too long for the packages: {reason}").format(prefix=final, reason=reason),
-            _("choose a shorter folder with `--prefix` (PREFIX=) or ENVKIT_HOME"),
+            _("choose a shorter folder with `--prefix DIR` or ENVKIT_HOME"),
         )
     return Error(
         _("the packages could not be linked: {reason}").format(reason=reason),

@@ -166,8 +166,7 @@ def _inodes(one: Demand) -> Check:
 
 def _hint() -> str:
     return _(
-        "free some space (`envkit clean`), or choose another disk: `--prefix` (PREFIX=), ENVKIT_HOME, "
-        "ENVKIT_CACHE"
+        "free some space (`envkit clean`), or choose another disk: `--prefix`, ENVKIT_HOME, ENVKIT_CACHE"
     )
 
 

@@ -36,7 +36,7 @@ def cannot_write(place: Path, problem: OSError) -> Error:
         _("cannot write to {path}: {reason}").format(
             path=problem.filename or place, reason=problem.strerror or problem
         ),
-        _("choose a folder you may write to with `--prefix` (PREFIX=) or ENVKIT_HOME"),
+        _("choose a folder you may write to with `--prefix DIR` or ENVKIT_HOME"),
     )
 
 
@@ -58,9 +58,7 @@ def full_disk(place: Path, packages: Iterable[Package] = (), cache: Path | None 
         message = _("{message}; the environment needs about {needed}").format(
             message=message, needed=spoken(needed)
         )
-    return Error(
-        message, _("free some space or choose another disk with `--prefix` (PREFIX=) or ENVKIT_HOME")
-    )
+    return Error(message, _("free some space or choose another disk with `--prefix DIR` or ENVKIT_HOME"))
 
 
 def _installed_size(package: Path) -> int:

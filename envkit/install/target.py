@@ -76,12 +76,12 @@ def check_place(prefix: Path) -> bool:
             _("the path {path} holds the character {character}, which scripts and PATH cannot").format(
                 path=ascii(str(prefix)), character=ascii(unfit.group())
             ),
-            _("choose another folder with `--prefix` (PREFIX=)"),
+            _("choose another folder with `--prefix DIR`"),
         )
     if prefix.is_symlink():
         raise InputError(
             _("{path} is a symbolic link that leads in a circle").format(path=prefix),
-            _("remove it, or choose another folder with `--prefix` (PREFIX=)"),
+            _("remove it, or choose another folder with `--prefix DIR`"),
         )
     try:
         exists = prefix.exists()
@@ -120,7 +120,7 @@ def _refuse(prefix: Path) -> None:
     )
     raise InputError(
         what.format(path=prefix),
-        _("remove it yourself if it is not needed, or choose another folder with `--prefix` (PREFIX=)"),
+        _("remove it yourself if it is not needed, or choose another folder with `--prefix DIR`"),
     )
 
 
@@ -131,7 +131,7 @@ def _refuse_nested(prefix: Path) -> None:
                 _("{path} holds another environment, {nested}, which replacing it would delete").format(
                     path=prefix, nested=folder
                 ),
-                _("move {nested} elsewhere or choose another folder with `--prefix` (PREFIX=)").format(
+                _("move {nested} elsewhere or choose another folder with `--prefix DIR`").format(
                     nested=folder
                 ),
             )

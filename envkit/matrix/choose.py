@@ -34,8 +34,8 @@ def choose(matrix: Matrix, host: Host, axes: Axes) -> Choice:
     platform, glibc, the driver and every GPU allow; without a GPU, the CPU variant.
 
     Where no GPU is seen, CONDA_OVERRIDE_CUDA counts as the driver's CUDA version (empty means none). On a
-    login node without it InputError asks for CUDA=, because the GPUs are elsewhere. Error where the machine
-    runs no variant at all.
+    login node without it InputError asks for `--cuda`, because the GPUs are elsewhere. Error where the
+    machine runs no variant at all.
     """
     if axes.name is not None or (axes.cuda is not None and axes.cuda.strip().lower() != AUTO):
         return _as_asked(matrix, select(matrix, axes, host.platform), host)
@@ -55,7 +55,7 @@ def choose(matrix: Matrix, host: Host, axes: Axes) -> Choice:
             _("no GPU here, but the commands of {scheduler}: this looks like a login node").format(
                 scheduler=host.scheduler
             ),
-            _("say what the compute nodes have: CUDA=12.4 (or CUDA=cpu), or set CONDA_OVERRIDE_CUDA"),
+            _("say what the compute nodes have: `--cuda 12.4` (or `--cuda cpu`), or set CONDA_OVERRIDE_CUDA"),
         )
     return _cpu(matrix, wanted, host, _("no NVIDIA GPU found"))
 
@@ -139,7 +139,7 @@ def _overridden(
     if re.fullmatch(r"\d{1,2}(\.\d{1,2}){0,2}", override) is None:
         raise InputError(
             _("CONDA_OVERRIDE_CUDA={value} is not a CUDA version").format(value=override),
-            _("set it to the driver's CUDA version, such as 12.4, or give CUDA="),
+            _("set it to the driver's CUDA version, such as 12.4, or give `--cuda`"),
         )
     told = replace(host, driver=None, driver_cuda=override)
     answers = [(variant, judge(matrix, variant, told)) for variant in candidates]

@@ -59,7 +59,9 @@ def require(rules: SourceRules, accelerator: str, torch: Constraint | None, pyth
             _("{source} has no PyTorch {torch}: it has {range}").format(
                 source=rules.name, torch=torch, range=rules.builds[accelerator]
             ),
-            _("choose TORCH= within {range} or another SOURCE=").format(range=rules.builds[accelerator]),
+            _("choose `--torch` within {range} or another `--source`").format(
+                range=rules.builds[accelerator]
+            ),
         )
     built = [release for release in anywhere if rules.builds[accelerator].admits(release.torch)]
     if not built:
@@ -80,14 +82,14 @@ def require(rules: SourceRules, accelerator: str, torch: Constraint | None, pyth
     if rules.python is not None and not rules.python.admits(python):
         raise InputError(
             _("{source} has no PyTorch builds for Python {python}").format(source=rules.name, python=python),
-            _("choose PYTHON= within {range} or another SOURCE=").format(range=rules.python),
+            _("choose `--python` within {range} or another `--source`").format(range=rules.python),
         )
     if not any(release.supports(python) for release in built):
         raise InputError(
             _("no PyTorch {torch} from {source} for {build} supports Python {python}").format(
                 torch=torch, source=rules.name, build=_label(accelerator), python=python
             ),
-            _("choose PYTHON={first} to {last}").format(
+            _("choose a `--python` from {first} to {last}").format(
                 first=built[0].first_python, last=built[-1].last_python or _("the newest")
             ),
         )

@@ -117,7 +117,7 @@ def _torch(text: str | None) -> Constraint | None:
     constraint = parse_constraint(text)
     if constraint is None:
         raise InputError(
-            _("TORCH={value} is not a version").format(value=text),
+            _("torch {value} is not a version").format(value=text),
             _("write it like 2.3, 2.3.1, '<=2.5.1' or '>=2.0,<2.4'"),
         )
     return constraint
@@ -172,7 +172,7 @@ def _by_name(matrix: Matrix, axes: Axes, platform: str | None) -> Variant:
                 torch=base.torch,
                 source=base.source,
             ),
-            _("give either NAME= or the other axes"),
+            _("give either the name or the other axes"),
         )
     _require(matrix, base)
     return _add_extras(base, wanted, [base])

@@ -53,7 +53,7 @@ def channels(section: Section) -> tuple[str, ...]:
             section.wrong(
                 "channels",
                 _("'{channel}' is not the name of a channel").format(channel=channel),
-                _("name channels, not addresses: mirrors are chosen with MIRROR="),
+                _("name channels, not addresses: mirrors are chosen with `--mirror`"),
             )
             continue
         right.append(channel)
@@ -106,7 +106,7 @@ def check_name(section: Section, name: str) -> None:
         section.wrong(
             name,
             _("'{name}' cannot be a name in {section}").format(name=name, section=section.name),
-            _("use letters, digits, '.', '_' and '-'; '+' is kept for names made from EXTRAS="),
+            _("use letters, digits, '.', '_' and '-'; '+' is kept for names made from `--with`"),
         )
 
 

@@ -92,7 +92,7 @@ def warning() -> str:
     """What must be said of every environment that a fallback made."""
     return _(
         "this is not the team's lock: no channel could be reached, so it was made from wheels; "
-        "`ENVKIT_FALLBACK=never make env` tries the channels again"
+        "`ENVKIT_FALLBACK=never envkit up` tries the channels again"
     )
 
 

@@ -80,7 +80,7 @@ def running_interpreter() -> Interpreter:
     """The interpreter that runs this, seen through virtual environments; Error where it is not fit."""
     if sys.platform != "linux":
         raise Error(
-            _("the wheel channel exists on Linux only"), _("choose another source: SOURCE=conda-forge")
+            _("the wheel channel exists on Linux only"), _("choose another source: `--source conda-forge`")
         )
     if sys.implementation.name != "cpython" or bool(sysconfig.get_config_var("Py_GIL_DISABLED")):
         raise Error(

@@ -82,7 +82,7 @@ _REASONS = (
         "missing",
         r"from versions: (?!none)",
         lambda: _("no wheel of that version fits this Python and this machine"),
-        lambda: _("ask for another version (TORCH=, PYTHON=), or look at `pip config list`"),
+        lambda: _("ask for another version (`--torch`, `--python`), or look at `pip config list`"),
     ),
     _reason(
         "unreachable",

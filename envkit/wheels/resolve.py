@@ -61,7 +61,7 @@ def plan(
             _("the wheel channel repacks the Python that runs envkit, {own}; {wanted} was asked for").format(
                 own=interpreter.minor, wanted=variant.python
             ),
-            _("run envkit with Python {wanted}, or leave PYTHON= out").format(wanted=variant.python),
+            _("run envkit with Python {wanted}, or leave `--python` out").format(wanted=variant.python),
         )
     asked = tuple(dict.fromkeys([*requirements, "pip"]))
     wanted = "cu" + variant.cuda.replace(".", "") if variant.cuda else CPU

@@ -203,7 +203,7 @@ CASES: list[tuple[str, Target, dict[str, Any], Status, str]] = [
     ("cuda.init", CUDA, {**INIT, "code": 100, "visible": "-1"}, FAIL, "CUDA_VISIBLE_DEVICES=-1 hides"),
     ("cuda.init", CUDA, {**INIT, "code": 100, "visible": ""}, FAIL, 'CUDA_VISIBLE_DEVICES="" hides'),
     ("cuda.init", CUDA, {**INIT, "code": 100}, FAIL, "check CUDA_VISIBLE_DEVICES"),
-    ("cuda.init", CUDA, {**INIT, "code": 35}, FAIL, "CUDA=auto"),
+    ("cuda.init", CUDA, {**INIT, "code": 35}, FAIL, "--cuda auto"),
     ("cuda.init", CUDA, {**INIT, "code": 802}, FAIL, "nvidia-fabricmanager"),
     ("cuda.init", CUDA, {**INIT, "code": 803}, FAIL, "reboot"),
     ("cuda.init", CUDA, {**INIT, "code": 804}, FAIL, "cuda-compat"),
@@ -281,7 +281,7 @@ def test_words_for_a_driver_that_hangs_or_crashes(fields: dict[str, Any], said: 
 @pytest.mark.parametrize(
     ("text", "code", "hint"),
     [
-        ("CUDA error: no kernel image is available for execution on the device\nCompile", 209, "CUDA=auto"),
+        ("CUDA error: no kernel image is available for execution on the device\nCompile", 209, "--cuda auto"),
         ("CUDA error: out of memory", 2, "nvidia-smi"),
         ("CUDA error: system not yet initialized", 802, "nvidia-fabricmanager"),
         ("CUDA error: CUDA-capable device(s) is/are busy or unavailable", 46, "exclusive"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from envkit.cli.invocation import shell_in_use
+from envkit.cli.invocation import shell_in_use, worded
 
 
 def process(proc: Path, number: int, name: str, parent: int) -> None:
@@ -67,3 +68,51 @@ def test_envkit_alone_shows_its_help(tmp_path: Path) -> None:
     done = envkit(cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout == envkit("--help", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "by_make"),
+    [
+        ("run `envkit up --cuda 11.8` now", "run `make env CUDA=11.8` now"),
+        ("`envkit lock py311-cpu`", "`make lock NAME=py311-cpu`"),
+        ("`envkit lock py311-cpu --fresh`", "`make lock NAME=py311-cpu ARGS=--fresh`"),
+        ("`envkit lock x --update numpy`", "`make lock NAME=x ARGS='--update numpy'`"),
+        ("`ENVKIT_FALLBACK=never envkit up`", "`ENVKIT_FALLBACK=never make env`"),
+        (
+            "choose `--torch` within >=2 or `--mirror nju,tuna`",
+            "choose `TORCH=` within >=2 or `MIRROR=nju,tuna`",
+        ),
+        ("write `torch=2.4` or `-o FILE`", "write `torch=2.4` or `-o FILE`"),
+    ],
+)
+def test_a_hint_speaks_as_the_call_did(monkeypatch: pytest.MonkeyPatch, text: str, by_make: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["bin/envkit"])
+    monkeypatch.delenv("ENVKIT_DOOR", raising=False)
+    assert worded(text) == text.replace("envkit ", "bin/envkit ")
+    monkeypatch.setenv("ENVKIT_DOOR", "make")
+    assert worded(text) == by_make
+
+
+def test_what_make_cannot_do_stays_a_call_of_envkit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bin/envkit"])
+    monkeypatch.setenv("ENVKIT_DOOR", "make")
+    for rest in ("lock --file x.yml --cuda 12.4", "diff", "--help"):
+        assert worded(f"`envkit {rest}`") == f"`bin/envkit {rest}`"
+
+
+def test_the_makefile_says_which_door_it_is() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    assert "export ENVKIT_DOOR = make" in makefile
+
+
+def test_no_text_speaks_of_the_variables_of_make() -> None:
+    sources = (Path(__file__).parents[2] / "envkit").rglob("*.py")
+    found = [
+        f"{path.name}: {match.group()}"
+        for path in sources
+        for match in re.finditer(
+            r"\b(?:PYTHON|TORCH|SOURCE|MIRROR|EXTRAS|NAME|PREFIX|LOCK)=[\w{\"` ),]", path.read_text()
+        )
+        if "probe" not in path.parts and path.name not in ("render.py", "invocation.py")
+    ]
+    assert found == []

@@ -127,7 +127,7 @@ def test_all_mirrors_failing_lists_what_each_one_said(
     ]
     for line in (f"{gone.host}: HTTP 404", f"{refusing.host}: HTTP 403", f"{wrong.host}: wrong sha256"):
         assert line in failed.value.message
-    assert "MIRROR" in failed.value.hint
+    assert "--mirror" in failed.value.hint
     assert not (package_cache(tmp_path) / FOO.stem).exists()
 
 

@@ -127,7 +127,7 @@ def test_an_environment_in_use_is_not_replaced(environment, channel, installer, 
                 installer(channel.lock(*channel.packages[:1]))
         finally:
             process.kill()
-    assert "NAME=" in caught.value.hint
+    assert "--name" in caught.value.hint
     assert installer.beside() == []
     assert (prefix / "bin" / "greet").exists(), "the old environment must be as it was"
     installer(channel.lock(*channel.packages[:1]))

@@ -59,7 +59,7 @@ CHANGES = [
     ("cpu: [linux-64, linux-aarch64]", "cpu: []", "defaults.platforms.cpu is empty", ""),
     ("cpu: [linux-64, linux-aarch64]", "cpu: [linux-64, linux-64]", "names 'linux-64' twice", ""),
     ("cpu: [conda-forge], cuda", "cpu: [condaforge], cuda", "no source 'condaforge'", "conda-forge"),
-    ("[pytorch, nvidia, conda-forge]\n", "[https://a.b/c]\n", "not the name of a channel", "MIRROR="),
+    ("[pytorch, nvidia, conda-forge]\n", "[https://a.b/c]\n", "not the name of a channel", "--mirror"),
     ('torch: "<=2.5.1"', 'torch: "newest"', "'newest' is not a version constraint", ">=2.0"),
     ('torch: "<=2.5.1"', "torch: 2.5", "read as the number 2.5", "quotes"),
     ('"11.8": ">=2.0', '11.8: ">=2.0', "'11.8' in sources.pytorch.builds is not a CUDA version", "quotes"),

@@ -38,7 +38,7 @@ def test_cuda_names_every_host_tried_and_what_to_do(alone: Project) -> None:
     error = alone.fails("up", "--cuda", "11.8", code=3, cwd=ROOT, within=ALONE)
     listed = {line.strip().partition(": ")[0] for line in error["message"].splitlines()[1:]}
     assert listed == hosts()
-    for way_out in ("firewall", "HTTPS_PROXY", "MIRROR=", "file:///"):
+    for way_out in ("firewall", "HTTPS_PROXY", "--mirror", "file:///"):
         assert way_out in error["hint"]
     assert not (alone.home / "state" / "locks").exists()
 
@@ -54,7 +54,7 @@ def test_a_fallback_that_pip_cannot_serve_names_both_causes(alone: Project) -> N
     error = alone.fails("up", code=3, within=ALONE)
     assert all(host in error["message"] for host in hosts())
     assert "pip reaches no package index" in error["message"]
-    assert "MIRROR=" in error["hint"]
+    assert "--mirror" in error["hint"]
     assert "pip config set global.index-url" in error["hint"]
 
 

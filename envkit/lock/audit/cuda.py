@@ -57,7 +57,8 @@ def runtime(packages: list[Package]) -> str | None:
     "lock.accelerator",
     Severity.FATAL,
     lambda: _(
-        "lock again with the CUDA build demanded: `envkit lock` with CUDA=, or pytorch=*=*cuda* in the spec"
+        "lock again with the CUDA build demanded: `envkit lock --file FILE --cuda 12.4`,"
+        " or pytorch=*=*cuda* in the spec"
     ),
 )
 def accelerator(subject: Subject, facts: Facts) -> Result:

@@ -189,7 +189,10 @@ def _virtual_cuda(subject: Subject, facts: Facts, host: Host) -> Iterator[Findin
 @rule(
     "lock.host-gpu",
     Severity.FATAL,
-    lambda: _("choose a build that has code for every GPU: `envkit variants`, or CUDA=auto on that machine"),
+    lambda: _(
+        "choose a build that has code for every GPU: `envkit variants`, or `envkit up --cuda auto` on that"
+        " machine"
+    ),
 )
 def gpus(subject: Subject, facts: Facts) -> Result:
     """Each GPU's compute capability against the code in the build of torch."""
