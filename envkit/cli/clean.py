@@ -34,7 +34,7 @@ def command(session: Session, kinds: tuple[str, ...], every: bool, dry_run: bool
       partial     downloads that would be resumed
       downloads   whole archives, kept for bundles
       packages    unpacked packages that no environment uses
-      wheels      files of pip sections
+      pip-files   files of pip sections
       channels    wheel channels that no lock names
       pip         what pip keeps
       repodata    indexes of channels

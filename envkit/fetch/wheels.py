@@ -37,7 +37,7 @@ class _File:
 
 def wheel_cache(cache: Path) -> Path:
     """The folder that has `<sha256>/<file>` for each file of a pip section."""
-    return cache / "wheels"
+    return cache / "pip-files"
 
 
 def wheel_file(package: Package, cache: Path) -> Path:

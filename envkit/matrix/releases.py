@@ -11,8 +11,11 @@ from packaging.version import Version
 
 from envkit.files import load_yaml
 from envkit.host.drivers import numbers
+from envkit.matrix.constraint import Constraint
 
-__all__ = ["Release", "known_release", "known_releases", "newest_known", "python_versions"]
+__all__ = [
+    "Release", "known_release", "known_releases", "newest_known", "python_versions", "series_for",
+]  # fmt: skip
 
 _PATCHES = 10
 """Patch releases of a known series that are taken to be like the nearest one in the table."""
@@ -90,6 +93,20 @@ def python_versions() -> tuple[str, ...]:
     ]
     minors = sorted(numbers(end)[1] for end in ends)
     return tuple(f"3.{minor}" for minor in range(minors[0], minors[-1] + 1))
+
+
+def series_for(cuda: str, python: str, preferred: Constraint) -> str:
+    """Which torch to ask for in a build for a CUDA version: a constraint, `preferred` where that has one.
+
+    Else the newest series that was published for it and for a Python minor version; where the table knows of
+    no build for that CUDA, `preferred` as well.
+    """
+    rows = [row for row in _rows() if cuda in (row["cuda"] or ())]
+    if not rows or any(preferred.admits(row["torch"]) for row in rows):
+        return preferred.text
+    fitting = [row for row in rows if (found := known_release(row["torch"])) and found.supports(python)]
+    newest = max(Version(row["torch"]) for row in fitting or rows)
+    return f"{newest.major}.{newest.minor}.*"
 
 
 def newest_known() -> str:

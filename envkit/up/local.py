@@ -6,12 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from envkit import fetch, install, lock, paths
-from envkit.errors import Error
+from envkit.errors import Error, InputError
 from envkit.matrix import Matrix, pip_requirements
+from envkit.matrix.axes import cuda_version
+from envkit.matrix.constraint import Constraint, parse_constraint
+from envkit.matrix.releases import series_for
 from envkit.messages import _
 from envkit.model import CPU, Environment, Host, Variant
 from envkit.progress import Observer
 from envkit.up.request import Plan, Request, Stages
+from envkit.up.room import require_room
 
 __all__ = ["earlier_fallback", "plan_wheels", "warning", "wheels_variant"]
 
@@ -23,17 +27,35 @@ def wheels_variant(known: Matrix, request: Request) -> Variant:
     variant = wheels.fallback_variant(known)
     axes = request.axes
     extras = tuple(sorted(axes.extras or ()))
-    cuda = axes.cuda if axes.cuda not in (None, "auto", CPU) else None
-    name = variant.name
+    cuda = _cuda(axes.cuda)
+    name, torch = variant.name, variant.torch
     if cuda:
-        name = name.removesuffix(f"-{CPU}") + "-cu" + cuda.replace(".", "").removeprefix("cu")
+        name = name.removesuffix(f"-{CPU}") + "-cu" + cuda.replace(".", "")
+        torch = series_for(cuda, variant.python, Constraint(torch))
+    asked = parse_constraint(axes.torch) if axes.torch else None
+    if axes.torch and asked is None:
+        raise InputError(
+            _("'{value}' is not a version of torch").format(value=axes.torch), _("write TORCH=2.7, or 2.7.1")
+        )
     return replace(
         variant,
         name="+".join((name, *extras)),
         accelerator=cuda or CPU,
-        torch=axes.torch or variant.torch,
+        torch=asked.text if asked else torch,
         extras=extras,
     )
+
+
+def _cuda(written: str | None) -> str | None:
+    """The CUDA version that was asked for ("12.6"); none where that is left to envkit."""
+    if written in (None, "auto"):
+        return None
+    found = cuda_version(written or "")
+    if found is None:
+        raise InputError(
+            _("'{value}' is not a CUDA version").format(value=written), _("write CUDA=12.6, or cpu")
+        )
+    return None if found == CPU else found
 
 
 def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer, stages: Stages) -> Plan:
@@ -51,7 +73,14 @@ def plan_wheels(root: Path, known: Matrix, request: Request, observer: Observer,
         )
     if kept is None and not request.offline:
         with stages.stage("wheels", _("wheels")) as said:
-            asked = wheels.plan(variant, pip_requirements(known, variant), observer=observer)
+            asked = wheels.plan(
+                variant,
+                pip_requirements(known, variant),
+                observer=observer,
+                mirrors=request.beside_wheels,
+                only=request.only_mirrors,
+            )
+            require_room(wheels.unpacked(asked, cache=paths.cache()), prefix, paths.cache(), observer)
             channel = wheels.build(asked, cache=paths.cache(), observer=observer)
             said.append(_("{count} packages by pip").format(count=len(asked.items)))
         with stages.stage("lock", _("lock")) as said:

@@ -11,7 +11,7 @@ from envkit.messages import _
 from envkit.model import Host
 from envkit.up.local import wheels_variant
 from envkit.up.provision import planned_by_file
-from envkit.up.request import WHEELS, Plan, Request
+from envkit.up.request import Plan, Request
 from envkit.up.team import found_lock, project
 
 __all__ = ["preview"]
@@ -28,7 +28,7 @@ def preview(request: Request) -> Preview:
 
 def _plan(request: Request, host: Host) -> Plan:
     root, known = project()
-    if request.mirror == WHEELS:
+    if request.wheels:
         variant, mirror = wheels_variant(known, request), "official"
         path = lock.lock_path(root, variant, listed=False)
         wanted = lock.read_lock(path) if path.exists() else None

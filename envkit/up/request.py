@@ -52,6 +52,21 @@ class Request:
     fallback: bool = True
 
     @property
+    def wheels(self) -> bool:
+        """Whether the wheel channel was asked for, alone or beside mirrors of PyTorch's wheels."""
+        return WHEELS in self._mirrors
+
+    @property
+    def beside_wheels(self) -> tuple[str, ...]:
+        """The mirrors that were named beside the wheel channel, in order."""
+        return tuple(word for word in self._mirrors if word != WHEELS)
+
+    @property
+    def _mirrors(self) -> tuple[str, ...]:
+        words = (word.strip() for word in self.mirror.split(","))
+        return tuple(WHEELS if word.lower() == WHEELS else word for word in words if word)
+
+    @property
     def plain(self) -> bool:
         """Whether the wheel channel could stand in: nothing was asked that only a channel can give."""
         axes = self.axes

@@ -8,10 +8,21 @@ machine; nothing here imports the solver.
 
 from __future__ import annotations
 
-from envkit.wheels.channel import build
+from envkit.wheels.channel import build, unpacked
 from envkit.wheels.download import download
+from envkit.wheels.indexes import torch_indexes
 from envkit.wheels.plan import Wheel, WheelPlan
 from envkit.wheels.resolve import plan
 from envkit.wheels.spec import fallback_variant, spec
 
-__all__ = ["Wheel", "WheelPlan", "build", "download", "fallback_variant", "plan", "spec"]
+__all__ = [
+    "Wheel",
+    "WheelPlan",
+    "build",
+    "download",
+    "fallback_variant",
+    "plan",
+    "spec",
+    "torch_indexes",
+    "unpacked",
+]

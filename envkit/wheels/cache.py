@@ -3,6 +3,7 @@
 <cache>/wheels/lock              held while packing
 <cache>/wheels/packages/<key>/   one package and its record.json; appears whole or not at all
 <cache>/wheels/channels/<key>/   one channel, linux-64/ and noarch/; its archives are links to the packages
+<cache>/wheels/hashes.json       sha256 of wheels whose index gives none, by URL and size
 <cache>/wheels/work/             unfinished things; emptied by whoever holds the lock
 """
 
@@ -41,6 +42,7 @@ class PackageCache:
     def __init__(self, root: Path) -> None:
         self.root = root / "wheels"
         self.work = self.root / "work"
+        self.hashes = self.root / "hashes.json"
 
     @contextlib.contextmanager
     def held(self, observer: Observer) -> Iterator[None]:

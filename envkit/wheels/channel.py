@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from envkit.messages import _
 from envkit.progress import Observer
 from envkit.wheels.cache import PackageCache, digest_of, link_or_copy
 from envkit.wheels.download import at_hand, download
+from envkit.wheels.hashes import recalled, settled
 from envkit.wheels.interpreter import Interpreter, running_interpreter
 from envkit.wheels.plan import Wheel, WheelPlan
 from envkit.wheels.record import about, headers_index, wheel_index
@@ -23,7 +24,7 @@ from envkit.wheels.repack import contents, python_abi_index, python_stem
 from envkit.wheels.wheel import HEADERS, Layout, left_out, pack_headers, pack_wheel
 from envkit.wheels.writer import Index, PackageWriter
 
-__all__ = ["build"]
+__all__ = ["build", "unpacked"]
 
 _WRITER_VERSION = 1
 """Goes into every key of the cache: raise it with every change to what is written."""
@@ -52,15 +53,27 @@ def build(plan: WheelPlan, *, cache: Path, observer: Observer, level: int = 1, h
     that C++ extensions are compiled against (`pytorch-headers`). Raises Error where a wheel cannot be had or
     is unsound, or the disk refuses; nothing half-made is left in the cache.
     """
-    jobs = _jobs(plan, running_interpreter(), level, headers)
     store = PackageCache(cache)
-    folder = store.channel(digest_of([job.key for job in jobs]))
     with store.held(observer):
+        plan, files = settled(plan, store, observer)
+        jobs = _jobs(plan, running_interpreter(), level, headers)
+        folder = store.channel(digest_of([job.key for job in jobs]))
         if not _is_complete(folder):
             missing = [job for job in jobs if store.record(job.key) is None]
-            _pack(missing, _wheels(plan, missing, store, observer), store, observer)
+            _pack(missing, files | _wheels(plan, missing, files, store, observer), store, observer)
             _publish(store, folder, jobs)
     return folder
+
+
+def unpacked(plan: WheelPlan, *, cache: Path, level: int = 1) -> tuple[Wheel, ...]:
+    """The wheels of a plan that `build` would still have to pack, and to download if they are not here."""
+    store = PackageCache(cache)
+    plan = recalled(plan, store)
+    return tuple(
+        wheel
+        for wheel in plan.items
+        if not wheel.sha256 or store.record(_wheel_job(plan, wheel, level).key) is None
+    )
 
 
 def _jobs(plan: WheelPlan, interpreter: Interpreter, level: int, headers: bool) -> list[_Job]:
@@ -133,14 +146,20 @@ def _mtime(digest: str) -> int:
 
 
 def _wheels(
-    plan: WheelPlan, jobs: Sequence[_Job], store: PackageCache, observer: Observer
+    plan: WheelPlan,
+    jobs: Sequence[_Job],
+    there: Mapping[str, Path],
+    store: PackageCache,
+    observer: Observer,
 ) -> dict[str, Path]:
-    """The files of the wheels that the jobs need, by sha256."""
-    needed = {job.wheel.sha256: job.wheel for job in jobs if job.wheel is not None}
+    """The files of the wheels that the jobs need and that are not there yet, by sha256."""
+    wanted = (job.wheel for job in jobs if job.wheel is not None)
+    needed = {wheel.sha256: wheel for wheel in wanted if wheel.sha256 not in there}
     files = {sha256: path for sha256, wheel in needed.items() if (path := at_hand(wheel)) is not None}
     remote = [wheel for sha256, wheel in needed.items() if sha256 not in files]
     if remote:
-        files |= download(remote, store.scratch(), options=plan.options, observer=observer)
+        found = download(remote, store.scratch(), options=plan.options, observer=observer)
+        files |= {wheel.sha256: found[wheel.url] for wheel in remote}
     return files
 
 

@@ -14,7 +14,10 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-__all__ = ["build_label", "conda_name", "conda_version", "glibc_floor", "match_spec", "parse_requirement"]
+__all__ = [
+    "accelerator_label", "build_label", "conda_name", "conda_version", "glibc_floor", "match_spec",
+    "parse_requirement",
+]  # fmt: skip
 
 _CONDA_NAMES = {"torch": "pytorch"}
 
@@ -37,8 +40,12 @@ def conda_version(version: str) -> str:
 
 def build_label(version: str) -> str:
     """The local part of a version as a word of a build string: "cpu" of 2.13.0+cpu, "cuda130" of +cu130."""
-    local = Version(version).local or ""
-    word = re.sub(r"[^a-z0-9]+", "_", local)
+    return accelerator_label(Version(version).local or "")
+
+
+def accelerator_label(accelerator: str) -> str:
+    """The same of an accelerator: "cpu" is "cpu", "cu126" is "cuda126"."""
+    word = re.sub(r"[^a-z0-9]+", "_", accelerator)
     return re.sub(r"^cu(?=\d)", "cuda", word)
 
 

@@ -31,10 +31,13 @@ def at_hand(wheel: Wheel) -> Path | None:
 def download(
     wheels: Sequence[Wheel], folder: Path, *, options: Sequence[str], observer: Observer
 ) -> dict[str, Path]:
-    """The files, by sha256, downloaded into `folder` in one run of pip under the user's configuration.
+    """The files, by the wheels' URLs, downloaded into `folder` in one run of pip.
 
-    pip chooses by name, version and hash, so that its indexes, mirrors and credentials are those of the plan.
+    pip chooses by name, version and hash under the user's configuration, so that its indexes, mirrors and
+    credentials are those of the plan.
+    All of `wheels` have a hash, which is demanded, or none has.
     """
+    hashed = all(wheel.sha256 for wheel in wheels)
     requirements = folder / "requirements.txt"
     requirements.write_text("".join(f"{_pinned(wheel)}\n" for wheel in wheels), encoding="utf-8")
     known = {wheel.file_name: wheel.size or 0 for wheel in wheels}
@@ -47,17 +50,19 @@ def download(
             observer.advance(task, known.pop(unquote(found["name"]).rsplit("/", 1)[-1], 0))
 
     try:
-        arguments = ["download", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+        arguments = ["download", "--no-deps", "--only-binary", ":all:"]
+        arguments += ["--require-hashes"] if hashed else []
         arguments += ["--dest", str(folder), *options, "--requirement", str(requirements)]
-        pip.run(arguments, heard=heard)
+        # What pip has not finished lies beside, and not in /tmp, which may be smaller than one CUDA wheel.
+        pip.run(arguments, heard=heard, temporary=folder)
     finally:
         observer.finish(task)
-    return {wheel.sha256: _found(folder, wheel) for wheel in wheels}
+    return {wheel.url: _found(folder, wheel) for wheel in wheels}
 
 
 def _pinned(wheel: Wheel) -> str:
     what = f"{wheel.name} @ {wheel.url}" if wheel.direct else f"{wheel.name}=={wheel.version}"
-    return f"{what} --hash=sha256:{wheel.sha256}"
+    return f"{what} --hash=sha256:{wheel.sha256}" if wheel.sha256 else what
 
 
 def _found(folder: Path, wheel: Wheel) -> Path:

@@ -10,6 +10,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +19,14 @@ from pathlib import Path
 from envkit.errors import Error
 from envkit.messages import _
 
-__all__ = ["PipError", "command", "newer", "run"]
+__all__ = ["PipError", "command", "has_no_index", "newer", "run", "version"]
 
-_FIRST_TO_REPORT = "22.2"
+FIRST_TO_REPORT = "22.2"
+"""The first pip that can say what it would install."""
+
+FIRST_TO_REPORT_LIGHTLY = "23.3"
+"""The first that does not download what it only reports (pypa/pip#12186)."""
+
 _TAIL = 6
 """How many of pip's last lines go into an error."""
 
@@ -124,27 +131,48 @@ def command() -> list[str]:
     )
 
 
-def newer(folder: Path) -> list[str]:
-    """How to run a pip that can report, fetched as a wheel into `folder` by one that cannot.
+def version() -> tuple[int, ...]:
+    """The version of the pip that `command` runs: (23, 2); empty where it does not say."""
+    said: list[str] = []
+    run(["--version"], heard=said.append)
+    found = re.match(r"pip (\d+)\.(\d+)", said[0]) if said else None
+    return (int(found[1]), int(found[2])) if found else ()
 
-    Ubuntu 22.04 comes with pip 22.0. Nothing is installed: pip runs from inside its wheel.
+
+def has_no_index() -> bool:
+    """Whether the user's configuration forbids pip every index (`no-index`)."""
+    said: list[str] = []
+    run(["config", "list"], heard=said.append)
+    settings = (re.match(r"\S*\bno-index='(.*)'", line) for line in said)
+    return any(found and found[1].lower() in ("1", "true", "yes", "on", "y", "t") for found in settings)
+
+
+def newer(folder: Path, least: str = FIRST_TO_REPORT) -> list[str]:
+    """How to run a pip of at least that version, fetched as a wheel into `folder` by an older one.
+
+    Ubuntu 22.04 comes with pip 22.0. Nothing is installed: pip runs from where its wheel is unpacked, which
+    takes half the time that it takes from inside.
     """
-    run(
-        ["download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"pip>={_FIRST_TO_REPORT}"]
-    )
+    run(["download", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), f"pip>={least}"])
     (wheel,) = folder.glob("pip-*.whl")
-    return [sys.executable, str(wheel / "pip")]
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "newer")
+    return [sys.executable, str(folder / "newer" / "pip")]
 
 
 def run(
     arguments: Sequence[str],
     *,
-    heard: Callable[[str], None] | None = None,
+    heard: Callable[[str], object] | None = None,
     program: Sequence[str] | None = None,
+    limit: float | None = None,
+    temporary: Path | None = None,
 ) -> None:
     """Run pip to its end; `heard` is told every line it says, and stops pip by raising.
 
-    `program` is how to run it, by default `command()`. PipError, with pip's last lines, where it fails.
+    `program` is how to run it, by default `command()`; `limit` how many seconds it has, until `heard` returns
+    something true; `temporary` where it puts what it does not keep.
+    PipError, with pip's last lines, where it fails.
     """
     # By itself pip tries five times, fifteen seconds each, for every package: minutes of waiting.
     environment = {"PIP_RETRIES": "2", **os.environ, "PIP_USER": "0", "PYTHONSAFEPATH": "1"}
@@ -153,6 +181,8 @@ def run(
         "PIP_REQUIRE_VIRTUALENV": "0",
         "PIP_PROGRESS_BAR": "off",
     }
+    if temporary is not None:
+        environment["TMPDIR"] = str(temporary)
     lines: list[str] = []
     options = ["--no-input", "--no-color"]
     full = [*(program or command()), *arguments[:1], *options, *arguments[1:]]
@@ -166,14 +196,24 @@ def run(
         encoding="utf-8",
         errors="replace",
     )
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        process.terminate()
+
+    watch = threading.Timer(limit or 0, stop)
+    if limit is not None:
+        watch.start()
     try:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line.rstrip())
-            if heard is not None:
-                heard(line)
+            if heard is not None and heard(line):
+                watch.cancel()
         code = process.wait()
     finally:
+        watch.cancel()
         if process.poll() is None:
             process.terminate()
             try:
@@ -183,6 +223,12 @@ def run(
                 process.wait()
         if process.stdout is not None:
             process.stdout.close()
+    if late.is_set():
+        raise PipError(
+            "unreachable",
+            _("pip had no answer within {seconds} s").format(seconds=round(limit or 0)),
+            _("name a faster mirror, or try again later"),
+        )
     if code:
         raise _explain(lines)
 

@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from envkit.channels import shown
 from envkit.errors import Error
 from envkit.files import sha256_of
 from envkit.messages import _
@@ -26,12 +27,17 @@ from envkit.wheels.constraints import conda_name, match_spec, parse_requirement
 __all__ = ["Wheel", "WheelPlan", "read_report"]
 
 _GPU_RUNTIME = re.compile(r"nvidia-(?!ml-py)|cuda-")
+_CUDA_VERSIONED = re.compile(r"nvidia-cuda-runtime(?:-cu\d+)?|cuda-toolkit")
+"""Wheels whose version is CUDA's own; one of them is among what every CUDA build of torch requires."""
+
+_MAJOR_MINOR = re.compile(r"(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wheel:
     """One wheel that pip chose. `size` is in bytes, None where nobody says; `direct`: its URL was asked for.
 
+    `sha256` is empty where the index gives none: it is known once the file is here (`hashes.py`).
     `metadata` is the wheel's own, in the keys of PEP 566's JSON form.
     """
 
@@ -136,7 +142,7 @@ class WheelPlan:
 
 
 def read_report(document: Mapping[str, Any], asked: tuple[str, ...], options: tuple[str, ...]) -> WheelPlan:
-    """The plan in pip's report on `asked`; Error where a wheel comes without a sha256."""
+    """The plan in pip's report on `asked`; Error where something in it is no wheel."""
     environment = {key: str(value) for key, value in document["environment"].items()}
     items = tuple(sorted((_read_item(item) for item in document["install"]), key=lambda item: item.name))
     _refuse_double_names(items)
@@ -168,12 +174,10 @@ def _read_item(item: Mapping[str, Any]) -> Wheel:
     )
     if not wheel.sha256 and wheel.path is not None and wheel.path.is_file():
         wheel = replace(wheel, sha256=sha256_of(wheel.path))
-    if not wheel.sha256 or not wheel.file_name.endswith(".whl"):
+    if not wheel.file_name.endswith(".whl"):
         raise Error(
-            _("pip's index gives no sha256 of a wheel for {name} {version}").format(
-                name=wheel.name, version=wheel.version
-            ),
-            _("use an index that gives hashes: `pip config list` shows the ones in use"),
+            _("pip chose {url} for {name}, which is no wheel").format(url=shown(wheel.url), name=wheel.name),
+            _("leave out `--no-binary` in pip's configuration: `pip config list` shows it"),
         )
     return wheel
 
@@ -199,5 +203,15 @@ def _labelled(draft: WheelPlan) -> WheelPlan:
     local = Version(torch.version).local
     if local:
         return replace(draft, accelerator=local.split(".")[0])
-    needed = {spec.split()[0] for spec in draft.depends(torch)}
-    return replace(draft, accelerator="cuda" if any(_GPU_RUNTIME.match(name) for name in needed) else CPU)
+    return replace(draft, accelerator=_accelerator_by_needs(draft, torch))
+
+
+def _accelerator_by_needs(draft: WheelPlan, torch: Wheel) -> str:
+    """What a torch without a local version is for, by the CUDA runtime that it requires."""
+    needed = [spec.partition(" ") for spec in draft.depends(torch)]
+    pinned = {name: version.lstrip("=<>~! ") for name, _space, version in needed}
+    pinned |= {item.key: item.version for item in draft.items if item.key in pinned}
+    for name, version in sorted(pinned.items()):
+        if _CUDA_VERSIONED.fullmatch(name) and (found := _MAJOR_MINOR.match(version)):
+            return f"cu{found[1]}{found[2]}"
+    return "cuda" if any(_GPU_RUNTIME.match(name) for name in pinned) else CPU

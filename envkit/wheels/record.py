@@ -10,8 +10,16 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from envkit.errors import Error
 from envkit.messages import _
+from envkit.wheels.builds import TORCH_FAMILY, cuda_of
 from envkit.wheels.cache import digest_of
-from envkit.wheels.constraints import build_label, conda_name, conda_version, glibc_floor, match_spec
+from envkit.wheels.constraints import (
+    accelerator_label,
+    build_label,
+    conda_name,
+    conda_version,
+    glibc_floor,
+    match_spec,
+)
 from envkit.wheels.plan import Wheel, WheelPlan
 from envkit.wheels.writer import Index
 
@@ -25,7 +33,7 @@ def wheel_index(plan: WheelPlan, wheel: Wheel, writer_version: int) -> Index:
     """The index of a wheel's package: `pytorch 2.13.0 cpu_py311h1a2b3c4d_0`.
 
     A wheel for any Python and platform becomes `noarch: python`; any other is bound to the plan's Python,
-    to its ABI and to the glibc of its tag.
+    to its ABI and to the glibc of its tag, a CUDA build of torch to a driver for its major version.
     """
     depends = list(plan.depends(wheel))
     floor, pure = _tags(wheel)
@@ -36,6 +44,9 @@ def wheel_index(plan: WheelPlan, wheel: Wheel, writer_version: int) -> Index:
         depends += [f"python {plan.python}.*", f"python_abi {plan.python}.* *_{abi}"]
     if floor:
         depends.append(f"__glibc >={floor}")
+    if wheel.key == "torch" and (cuda := cuda_of(plan.accelerator)):
+        # A driver runs every runtime of its major version (data/driver_cuda.yaml, rule "minor").
+        depends.append(f"__cuda >={cuda.partition('.')[0]}")
     digest = digest_of(writer_version, wheel.sha256, sorted(depends))[:_HASH]
     tag = "py" if pure else f"py{plan.python.replace('.', '')}"
     label = _label(plan, wheel)
@@ -101,9 +112,16 @@ def _python(wheel: Wheel) -> str:
 
 
 def _label(plan: WheelPlan, wheel: Wheel) -> str:
-    """The word that says for which accelerator a build is; torch always has one, for specs to ask for."""
+    """The word that says for which accelerator a build is; torch always has one, for specs to ask for.
+
+    Where torch's version does not say it, neither do those of the wheels that are built with it.
+    """
     own = build_label(wheel.version)
-    return own or (plan.accelerator if wheel.key == "torch" else "")
+    if own or wheel.key == "torch":
+        return own or accelerator_label(plan.accelerator)
+    torch = plan.find("torch")
+    like = wheel.key in TORCH_FAMILY and torch is not None and not build_label(torch.version)
+    return accelerator_label(plan.accelerator) if like and cuda_of(plan.accelerator) else ""
 
 
 def _licence(wheel: Wheel) -> str | None:

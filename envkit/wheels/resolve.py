@@ -1,44 +1,35 @@
 """Asks pip what it would install, and refuses what nobody asked for before anything large is downloaded.
 
-Old releases of pip download what they report, so pip is watched while it resolves, and stopped before it
-fetches a GPU build that was not asked for.
+The user's own configuration comes first. Where it gives another build of torch than was asked for, PyTorch's
+own index and its mirrors are asked, one after the other, until one has it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import re
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from urllib.parse import unquote
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from envkit import paths
+from envkit.channels import hostname, index_url, shown, table
 from envkit.errors import Error, InputError
 from envkit.messages import _
 from envkit.model import CPU, Variant
 from envkit.progress import Observer
 from envkit.report.size import spoken
 from envkit.wheels import pip
+from envkit.wheels.ask import Stopped, ask_pip, light_pip, temporary_folder
+from envkit.wheels.builds import is_torch_wheel, wrong_build
 from envkit.wheels.constraints import parse_requirement
+from envkit.wheels.indexes import TorchIndex, torch_indexes
 from envkit.wheels.interpreter import running_interpreter
-from envkit.wheels.plan import WheelPlan, read_report
+from envkit.wheels.plan import WheelPlan
 from envkit.wheels.size import sizes
 
 __all__ = ["plan", "running_python"]
 
-_TORCH_INDEX = "https://download.pytorch.org/whl"
-_GPU_FILE = re.compile(r"(?:torch|triton|nvidia|cuda)[\w.]*-")
-_TORCH_FILE = re.compile(r"torch-")
-_DOWNLOADING = re.compile(r"\s*Downloading (?P<name>\S+\.whl) \((?P<size>[\d.]+) (?P<unit>[kMG])B\)")
-_TORCH_ALONE = ("--no-deps", "--retries", "0", "--timeout", "10")
-_UNIT = {"k": 10**3, "M": 10**6, "G": 10**9}
-_GPU_WHEEL = 300 * 10**6
-_TOO_MUCH = 10**9
+_TORCH_ALONE = ("--no-deps", "--retries", "1", "--timeout", "8")
+_ALONE_SECONDS = 60.0
+"""What one index has to say what torch it has, where pip must read the wheel itself for that."""
 
 
 def plan(
@@ -47,12 +38,15 @@ def plan(
     *,
     observer: Observer,
     allow_cuda: bool = False,
+    mirrors: Sequence[str] = (),
+    only: bool = False,
 ) -> WheelPlan:
     """What pip resolves `requirements` to for the interpreter that runs this, configured as the user has it.
 
-    Where torch comes out as another build than the variant's accelerator, PyTorch's own index is added and
-    pip asked once more; where that does not help either, nothing is downloaded and Error says what was found.
-    `allow_cuda` accepts a CUDA build in place of a CPU one.
+    Where torch comes out as another build than the variant's accelerator, pip is asked once more with one of
+    `torch_indexes` beside, until one gives it; where none does, nothing is downloaded and Error says what was
+    found. `mirrors` and `only` are those of `torch_indexes`. `allow_cuda` accepts a CUDA build in place of a
+    CPU one.
     InputError where the variant wants another Python than the running one, PipError where pip fails.
     """
     interpreter = running_interpreter()
@@ -66,57 +60,133 @@ def plan(
     asked = tuple(dict.fromkeys([*requirements, "pip"]))
     wanted = "cu" + variant.cuda.replace(".", "") if variant.cuda else CPU
     anything = allow_cuda and wanted == CPU
-    sized = _with_sizes(_resolve(asked, wanted, anything, observer))
+    indexes = torch_indexes(wanted, mirrors, only=only)
+    with temporary_folder() as folder:
+        program = light_pip(folder) if variant.cuda else None
+        ask = _Question(asked=asked, wanted=wanted, anything=anything, program=program, observer=observer)
+        sized = _with_sizes(_resolve(ask, indexes))
     _say_sizes(sized, observer)
     return sized
 
 
-class _Stopped(Exception):
-    """pip was stopped before it downloaded a GPU build; `size` in bytes as pip announced it."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Question:
+    """What pip is asked for: requirements, and what torch has to be for, if not `anything`."""
 
-    def __init__(self, name: str, size: int) -> None:
-        super().__init__(name)
-        self.name = name
-        self.size = size
+    asked: tuple[str, ...]
+    wanted: str
+    anything: bool
+    program: Sequence[str] | None
+    observer: Observer
+
+    def put(
+        self, asked: tuple[str, ...], options: tuple[str, ...] = (), limit: float | None = None
+    ) -> WheelPlan:
+        wanted = None if self.anything else self.wanted
+        return ask_pip(asked, options, wanted, self.observer, program=self.program, limit=limit)
 
 
-def _resolve(asked: tuple[str, ...], wanted: str, anything: bool, observer: Observer) -> WheelPlan:
+def _resolve(ask: _Question, indexes: Sequence[TorchIndex]) -> WheelPlan:
+    wanted, observer = ask.wanted, ask.observer
     try:
-        found = _ask_pip(asked, (), None if anything else _guard(wanted))
-    except _Stopped as stopped:
-        refusal = _refused(wanted, stopped.name, stopped.size)
+        found = ask.put(ask.asked)
+    except Stopped as stopped:
+        refusal: Error = _refused(wanted, stopped.name, stopped.size)
+    except pip.PipError as failed:
+        if wanted == CPU or failed.kind != "missing":
+            raise
+        refusal = failed
     else:
-        if anything or found.accelerator == wanted:
+        problem = None if ask.anything else wrong_build(found, wanted)
+        if problem is None:
             return found
-        refusal = _refused_plan(wanted, found)
-    observer.note(
-        _("as configured, pip gives no {wanted} build of torch; trying {index} beside").format(
-            wanted=wanted, index=f"{_TORCH_INDEX}/{wanted}"
-        )
-    )
-    return _ask_with_torch_index(asked, wanted, refusal)
-
-
-def _ask_with_torch_index(asked: tuple[str, ...], wanted: str, refusal: Error) -> WheelPlan:
-    """The plan with PyTorch's own index beside the user's; `refusal` where that gives no such build either.
-
-    torch alone comes first: an index that does not answer then costs seconds once, not for every package.
-    """
-    index = ("--extra-index-url", f"{_TORCH_INDEX}/{wanted}")
-    torch = tuple(text for text in asked if (one := parse_requirement(text)) and one.name.lower() == "torch")
-    try:
-        alone = _ask_pip(torch or ("torch",), (*index, *_TORCH_ALONE), _guard(wanted))
-        found = _ask_pip(asked, index, _guard(wanted)) if alone.accelerator == wanted else alone
-    except (_Stopped, pip.PipError):
-        raise refusal from None
-    if found.accelerator != wanted:
+        refusal = _refused_plan(wanted, found, problem)
+    if pip.has_no_index():
         raise refusal
-    return found
+    tried = []
+    for index in indexes:
+        observer.note(
+            _("as configured, pip gives no {wanted} build of torch; trying {index} beside").format(
+                wanted=wanted, index=shown(index.url)
+            )
+        )
+        answer = _ask_beside(index, ask)
+        if isinstance(answer, WheelPlan):
+            return answer
+        observer.note(answer)
+        tried.append(answer)
+    raise Error("\n".join([refusal.message, *dict.fromkeys(tried)]), refusal.hint)
 
 
-def _refused_plan(wanted: str, found: WheelPlan) -> Error:
+def _ask_beside(index: TorchIndex, ask: _Question) -> WheelPlan | str:
+    """The plan with an index beside the user's; one line saying why there is none.
+
+    torch alone comes first, of that index alone: one that does not answer then costs seconds once, not for
+    every package. Its version is kept, since another index may have a newer one that is another build.
+    """
+    asked, wanted = ask.asked, ask.wanted
+    torch = tuple(text for text in asked if _is_torch(text)) or ("torch",)
+    try:
+        alone = ask.put(torch, (*index.alone, *_TORCH_ALONE), _ALONE_SECONDS)
+        found = alone.find("torch")
+        if alone.accelerator != wanted or found is None:
+            return _line(index, _offered(alone))
+        pinned = tuple(f"torch=={found.version}" if _is_torch(text) else text for text in asked)
+        plan = replace(ask.put(pinned, index.beside), requirements=asked)
+    except Stopped as stopped:
+        return _line(index, _("it offers {name}").format(name=stopped.name))
+    except pip.PipError as failed:
+        return _line(index, failed.message.splitlines()[0])
+    problem = wrong_build(plan, wanted)
+    if problem is not None:
+        return _line(index, problem)
+    _tell_hosts(index, plan, ask.observer)
+    return plan
+
+
+def _is_torch(text: str) -> bool:
+    one = parse_requirement(text)
+    return one is not None and one.name.lower() == "torch"
+
+
+def _line(index: TorchIndex, reason: str) -> str:
+    return _("{index}: {reason}").format(index=index.name, reason=reason)
+
+
+def _offered(plan: WheelPlan) -> str:
+    torch = plan.find("torch")
+    name = f"torch {torch.version}" if torch else "torch"
+    return _("it offers {name}, a build for {accelerator}").format(name=name, accelerator=plan.accelerator)
+
+
+def _tell_hosts(index: TorchIndex, plan: WheelPlan, observer: Observer) -> None:
+    """Say where the links of an index lead, if not to itself: a stale copy is as slow as what it copies.
+
+    sjtug/mirror-requests#288 and #373, ustclug/ustcmirror-images#154.
+    """
+    away = {
+        host
+        for item in plan.items
+        if is_torch_wheel(item.key) and not index.owns(item.url) and (host := hostname(item.url))
+    }
+    if away and hostname(index.url) != hostname(table().pytorch):
+        observer.note(
+            _("the index of {index} links to {hosts}: its wheels come from there").format(
+                index=index.name, hosts=", ".join(sorted(away))
+            )
+        )
+
+
+def _refused_plan(wanted: str, found: WheelPlan, problem: str) -> Error:
     torch = found.find("torch")
     name = f"torch {torch.version}" if torch else "torch"
+    if found.accelerator == wanted:
+        return Error(
+            _("{wanted} was asked for, and pip's choice does not fit: {problem}").format(
+                wanted=wanted, problem=problem
+            ),
+            _hint(wanted),
+        )
     if found.accelerator == CPU:
         return Error(
             _("{wanted} was asked for, and pip offers only {name}, a CPU build").format(
@@ -139,70 +209,8 @@ def _refused(wanted: str, name: str, size: int) -> Error:
 
 def _hint(wanted: str) -> str:
     return _("let pip see such builds: `pip config set global.extra-index-url {index}`, or a mirror").format(
-        index=f"{_TORCH_INDEX}/{wanted}"
+        index=index_url(wanted)
     )
-
-
-def _ask_pip(
-    asked: tuple[str, ...], options: tuple[str, ...], heard: Callable[[str], None] | None
-) -> WheelPlan:
-    with _temporary_folder() as folder:
-        report = folder / "report.json"
-        arguments = ["install", "--dry-run", "--ignore-installed", "--only-binary", ":all:"]
-        arguments += ["--report", str(report), *options, "--", *asked]
-        try:
-            pip.run(arguments, heard=heard)
-        except pip.PipError as failed:
-            if failed.kind != "old":
-                raise
-            pip.run(arguments, heard=heard, program=_newer_pip(folder, failed))
-        document = json.loads(report.read_text(encoding="utf-8"))
-    return read_report(document, asked, options)
-
-
-def _newer_pip(folder: Path, failed: pip.PipError) -> list[str]:
-    try:
-        return pip.newer(folder)
-    except pip.PipError:
-        raise failed from None
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    try:
-        folder = tempfile.mkdtemp(prefix=paths.scratch("plan"))
-    except OSError as problem:
-        raise Error(
-            _("no temporary folder can be made: {reason}").format(reason=problem.strerror or problem),
-            _("free some space in /tmp, or set TMPDIR to a folder you may write to"),
-        ) from None
-    try:
-        yield Path(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _guard(wanted: str) -> Callable[[str], None]:
-    """Listens to pip and stops it before it downloads another build than wanted.
-
-    Where that is a CPU build, nothing of the GPU's runtime and no gigabytes of anything are let through.
-    """
-    total = 0
-    suspects, limit = (_GPU_FILE, _TOO_MUCH) if wanted == CPU else (_TORCH_FILE, sys.maxsize)
-
-    def heard(line: str) -> None:
-        nonlocal total
-        found = _DOWNLOADING.match(line)
-        if not found:
-            return
-        size = int(float(found["size"]) * _UNIT[found["unit"]])
-        total += size
-        name = unquote(found["name"]).rsplit("/", 1)[-1]
-        large = size >= _GPU_WHEEL and suspects.match(name) and f"+{wanted}" not in name
-        if large or total >= limit:
-            raise _Stopped(name, max(size, total))
-
-    return heard
 
 
 def _with_sizes(found: WheelPlan) -> WheelPlan:

@@ -13,8 +13,9 @@ from envkit.errors import Error
 from envkit.matrix import Matrix
 from envkit.messages import _
 from envkit.model import CPU, Spec, Variant, VirtualPackage
+from envkit.wheels.builds import cuda_of
 from envkit.wheels.cache import digest_of
-from envkit.wheels.constraints import build_label
+from envkit.wheels.constraints import accelerator_label, build_label
 from envkit.wheels.plan import WheelPlan
 from envkit.wheels.resolve import running_python
 
@@ -51,7 +52,7 @@ def spec(variant: Variant, plan: WheelPlan, channel: Path) -> Spec:
         depends.append(_pytorch(variant, plan) if name == "pytorch" else wanted)
     document = {"name": variant.name, "channels": [url], "dependencies": depends}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=200)
-    virtual = {plan.platform: _virtual_packages(plan.platform)}
+    virtual = {plan.platform: _virtual_packages(plan)}
     return Spec(
         variant=variant,
         text=text,
@@ -71,14 +72,19 @@ def _pytorch(variant: Variant, plan: WheelPlan) -> str:
     torch = plan.find("torch")
     assert torch is not None
     series = variant.torch if _SERIES.fullmatch(variant.torch) else f"={torch.version.split('+')[0]}"
-    return f"pytorch={series}=*{build_label(torch.version) or plan.accelerator}*"
+    return f"pytorch={series}=*{build_label(torch.version) or accelerator_label(plan.accelerator)}*"
 
 
-def _virtual_packages(subdir: str) -> tuple[VirtualPackage, ...]:
-    """This machine as the solver sees it; the kernel's version is left out, for it says nothing here."""
-    machine = {"linux-64": "x86_64"}.get(subdir, subdir.removeprefix("linux-"))
+def _virtual_packages(plan: WheelPlan) -> tuple[VirtualPackage, ...]:
+    """This machine as the solver sees it; the kernel's version is left out, for it says nothing here.
+
+    A CUDA build is made for the machines that have its CUDA, be this one of them or not.
+    """
+    machine = {"linux-64": "x86_64"}.get(plan.platform, plan.platform.removeprefix("linux-"))
+    cuda = cuda_of(plan.accelerator)
     return (
         VirtualPackage(name="__archspec", version="1", build=machine),
+        *((VirtualPackage(name="__cuda", version=cuda),) if cuda else ()),
         VirtualPackage(name="__glibc", version=_glibc()),
         VirtualPackage(name="__linux", version="0"),
         VirtualPackage(name="__unix", version="0"),

@@ -47,7 +47,7 @@ class File:
                 url=f"https://download.pytorch.org/whl/cpu/{WHEEL_FILE}", sha256=FOO.sha256,
             )  # fmt: skip
             found = wheels([package], routes=routes, cache=cache, observer=notes, sizes=sizes)
-            assert found == {FOO.sha256: cache / "wheels" / FOO.sha256 / WHEEL_FILE}
+            assert found == {FOO.sha256: cache / "pip-files" / FOO.sha256 / WHEEL_FILE}
             return found[FOO.sha256].read_bytes()
         if not self.sized:
             return repodata("conda-forge", "noarch", routes=routes, cache=cache, observer=notes).read_bytes()

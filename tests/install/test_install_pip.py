@@ -171,7 +171,7 @@ def test_the_pip_section_is_fetched_like_the_rest_and_then_needs_no_network(
     installer(lock, routes=fetch.routes("official", offline=True))
     assert tree_hash(made.prefix) == first
     assert len(server.asked(name)) == 1
-    (kept,) = (installer.cache / "wheels" / far.sha256).iterdir()
+    (kept,) = (installer.cache / "pip-files" / far.sha256).iterdir()
     kept.write_bytes(kept.read_bytes() + b"changed")
     with pytest.raises(Error, match=name):  # hashed before it is used, and nobody may be asked for another
         installer(lock, routes=fetch.routes("official", offline=True))

@@ -24,7 +24,7 @@ from envkit.up.clean.found import Place
 
 DEAD = 4_194_305
 """Above the highest process id of a machine with the usual limit."""
-CACHE_KINDS = ("unfinished", "partial", "downloads", "packages", "wheels", "channels", "pip", "repodata")
+CACHE_KINDS = ("unfinished", "partial", "downloads", "packages", "pip-files", "channels", "pip", "repodata")
 
 
 @pytest.fixture
@@ -163,13 +163,13 @@ def test_what_is_unfinished_or_no_longer_trusted(place, lock):
 
 def test_downloads_wheels_pip_and_indexes(place):
     for path in (
-        f"downloads/{'a' * 64}.conda", f"wheels/{'b' * 64}/x.whl", "wheels/lock", "pip/http/x", "pypi/x",
+        f"downloads/{'a' * 64}.conda", f"pip-files/{'b' * 64}/x.whl", "wheels/lock", "pip/http/x", "pypi/x",
         "repodata/index.json",
     ):  # fmt: skip
         (place.cache / path).parent.mkdir(parents=True, exist_ok=True)
         (place.cache / path).write_bytes(b"x")
-    assert cleaned(place, "downloads", "wheels", "pip", "repodata") == {
-        "downloads": [f"{'a' * 64}.conda"], "wheels": ["b" * 64], "pip": ["pip", "pypi"],
+    assert cleaned(place, "downloads", "pip-files", "pip", "repodata") == {
+        "downloads": [f"{'a' * 64}.conda"], "pip-files": ["b" * 64], "pip": ["pip", "pypi"],
         "repodata": ["index.json"],
     }  # fmt: skip
     assert (place.cache / "wheels" / "lock").exists()

@@ -15,11 +15,9 @@ from envkit import wheels
 from envkit.errors import Error, ExitCode, InputError
 from envkit.progress import Observer
 from envkit.report.size import spoken
-from envkit.wheels import pip, resolve
+from envkit.wheels import ask, pip
 from envkit.wheels.plan import Wheel, WheelPlan
 from envkit.wheels.size import sizes
-
-TORCH_INDEX = "_TORCH_INDEX"
 
 
 def cuda_torch(folder: Path, version: str = "2.99.0") -> None:
@@ -88,8 +86,8 @@ def test_pytorchs_own_index_is_tried_before_giving_up(
     index_of(tmp_path / "empty", make_wheel(apart, "unrelated"))
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "empty").as_uri())
-    monkeypatch.setattr(resolve, TORCH_INDEX, (tmp_path / "whl").as_uri())
-    asked = wheels.plan(variant(), ["torch"], observer=heard)
+    mirrors = [(tmp_path / "whl").as_uri()]
+    asked = wheels.plan(variant(), ["torch"], observer=heard, mirrors=mirrors, only=True)
     assert asked.accelerator == "cpu"
     assert asked.find("torch").version == "2.99.0+cpu"
     assert asked.find("nvidia-cublas") is None
@@ -98,21 +96,21 @@ def test_pytorchs_own_index_is_tried_before_giving_up(
 
 
 def test_pip_is_stopped_before_it_downloads_a_gpu_build() -> None:
-    hear = resolve._guard("cpu")
+    hear = ask._guard("cpu", Path("/"), Observer())
     hear("Collecting torch==2.14.*\n")
     hear("  Downloading torch-2.14.0-cp311-cp311-manylinux_2_28_x86_64.whl.metadata (29 kB)\n")
     hear("  Downloading torch-2.13.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl (310.5 MB)\n")
     hear("Downloading numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl (16.9 MB)\n")
-    with pytest.raises(resolve._Stopped) as stopped:
+    with pytest.raises(ask.Stopped) as stopped:
         hear("Downloading torch-2.14.0-cp311-cp311-manylinux_2_28_x86_64.whl (888.1 MB)\n")
     assert stopped.value.size > 888_000_000
-    hear = resolve._guard("cpu")
-    with pytest.raises(resolve._Stopped):
+    hear = ask._guard("cpu", Path("/"), Observer())
+    with pytest.raises(ask.Stopped):
         hear("Downloading nvidia_cudnn_cu12-9.1.0-py3-none-manylinux2014_x86_64.whl (1.2 GB)\n")
-    hear = resolve._guard("cu118")
+    hear = ask._guard("cu118", Path("/"), Observer())
     hear("Downloading torch-2.5.1%2Bcu118-cp311-cp311-linux_x86_64.whl (838.4 MB)\n")
     hear("Downloading nvidia_cudnn_cu11-9.1.0-py3-none-manylinux2014_x86_64.whl (663.9 MB)\n")
-    with pytest.raises(resolve._Stopped):
+    with pytest.raises(ask.Stopped):
         hear("Downloading torch-2.5.1-cp311-cp311-manylinux1_x86_64.whl (906.4 MB)\n")
 
 
@@ -277,13 +275,13 @@ def test_the_fallback_takes_its_torch_from_the_matrix() -> None:
     assert wheels.fallback_variant(matrix, "3.12").name == "wheels-py312-cpu"
 
 
-def test_a_report_without_hashes_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_wheel_is_refused(tmp_path: Path) -> None:
     from envkit.wheels.plan import read_report
 
     metadata = {"name": "x", "version": "1"}
-    item = {"download_info": {"url": "https://a.b/x-1-py3-none-any.whl"}, "metadata": metadata}
+    item = {"download_info": {"url": "https://a.b/x-1.tar.gz"}, "metadata": metadata}
     report = {"environment": {"python_version": MINOR}, "install": [item]}
-    with pytest.raises(Error, match="no sha256"):
+    with pytest.raises(Error, match="no wheel"):
         read_report(report, ("x",), ())
 
 

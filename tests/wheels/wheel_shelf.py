@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import ensurepip
 import hashlib
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -186,3 +190,90 @@ class Made:
     channel: Path
     prefix: Path
     records: tuple[str, ...]
+
+
+class Site:
+    """A web server on loopback that has an index or a listing of wheels; `log` is what was asked of it.
+
+    Parts of files are given, as of any real server of wheels, unless `whole`.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.files: dict[str, bytes] = {}
+        self.log: list[tuple[str, str]] = []
+        self.whole = whole
+        handler = type("Handler", (_Handler,), {"site": self})
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def add(
+        self, folder: str, *wheels: Path, hashes: bool = True, links: str = "", keep: bool = True
+    ) -> None:
+        """Put wheels below a folder, with a page for each project; `links` is the site they lead to."""
+        for wheel in wheels:
+            name = quote(wheel.name)
+            digest = f"#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}" if hashes else ""
+            page = f"{folder}/{wheel.name.split('-')[0].replace('_', '-')}/"
+            link = f'<a href="{links}/{folder}/{name}{digest}">{wheel.name}</a>\n'
+            self.files[page] = self.files.get(page, b"") + link.encode()
+            if keep:
+                self.files[f"{folder}/{wheel.name}"] = wheel.read_bytes()
+
+    def listing(self, folder: str, *wheels: Path) -> None:
+        """One flat page of files, without hashes."""
+        names = [wheel.name for wheel in wheels]
+        self.files[f"{folder}/"] = "".join(f'<a href="{quote(name)}">{name}</a>\n' for name in names).encode()
+        self.files |= {f"{folder}/{wheel.name}": wheel.read_bytes() for wheel in wheels}
+
+    def got(self, ending: str) -> int:
+        """How many bytes of files of that ending were given."""
+        return sum(int(size) for path, size in self.log if path.endswith(ending))
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    site: Site
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        path = unquote(self.path).lstrip("/")
+        raw = self.site.files.get(path)
+        status, headers = 200, {}
+        if raw is None:
+            status, raw = 404, b"<html>nothing here</html>"
+        elif not self.site.whole:
+            headers["Accept-Ranges"] = "bytes"
+            first, dash, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+            if dash:
+                start = int(first) if first else len(raw) - int(last)
+                end = int(last) + 1 if first and last else len(raw)
+                headers["Content-Range"] = f"bytes {start}-{min(end, len(raw)) - 1}/{len(raw)}"
+                status, raw = 206, raw[start:end]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.send_header("Content-Type", "text/html" if path.endswith("/") else "application/zip")
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.site.log.append((path, str(len(raw))))
+            with contextlib.suppress(OSError):
+                self.wfile.write(raw)
+
+
+@contextlib.contextmanager
+def site(*, whole: bool = False) -> Iterator[Site]:
+    made = Site(whole=whole)
+    try:
+        yield made
+    finally:
+        made.close()

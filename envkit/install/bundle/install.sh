@@ -46,13 +46,23 @@ if [ ! -f "$here/bundle.json" ] || [ ! -f "$here/envkit/start.py" ]; then
     exit 2
 fi
 
-for name in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 python}; do
-    python=$(command -v "$name") || continue
-    if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+fits() {
+    command -v "$1" >/dev/null && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
+}
+
+if [ "${PYTHON-}" ]; then
+    if fits "$PYTHON"; then
+        exec "$PYTHON" -I -B "$here/envkit/start.py" "$@"
+    fi
+    say "error: PYTHON is $PYTHON, which is no Python 3.10 or later"
+    say "hint: name another, or unset PYTHON"
+    exit 3
+fi
+for python in python3 python3.13 python3.12 python3.11 python3.10; do
+    if fits "$python"; then
         exec "$python" -I -B "$here/envkit/start.py" "$@"
     fi
 done
-
 say "error: no Python 3.10 or later is here (python3, python3.10 ... python3.13 were tried)"
 say "hint: load or install one, or name it: PYTHON=/path/to/python3 sh $0 PREFIX"
 exit 3

@@ -114,7 +114,15 @@ def _lock(raw: bytes, path: Path) -> Lock:
     try:
         return parse_lock(raw.decode(), path / LOCK)
     except UnicodeDecodeError:
-        raise InputError(_("not UTF-8"), _("make the bundle again"), path=path / LOCK) from None
+        problem = InputError(_("not UTF-8"), path=path / LOCK)
+    except InputError as found:
+        problem = found
+    raise InputError(
+        problem.message,
+        _("nothing was written; have the bundle made again, from a lock that `envkit audit` passes"),
+        path=problem.path,
+        line=problem.line,
+    )
 
 
 def _members(lock: Lock, contents: Contents, path: Path) -> tuple[Member, ...]:

@@ -4,14 +4,18 @@
 trusts the bundle: hashes that lie beside what they describe tell damage, not malice.
 """
 
+# ruff: noqa: E402 (a Ctrl-C may come while the imports are under way)
 from __future__ import annotations
+
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is there to clean up yet, nor to be told
 
 import hashlib
 import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,8 +26,8 @@ from types import FrameType
 
 WHEEL = re.compile(r"envkit/[^-/]+-[^-/]+(?:-\d[^-/]*)?-(?P<python>[^-/]+)-(?P<abi>[^-/]+)-[^-/]+\.whl")
 TAG = re.compile(r"(?P<kind>cp|py)(?P<major>\d)(?P<minor>\d*)")
-MACHINE, INTERRUPTED = 3, 130
-"""envkit's exit codes for what the machine does not allow, and for Ctrl-C."""
+MACHINE = 3
+"""envkit's exit code for what the machine does not allow."""
 
 
 class Problem(Exception):
@@ -37,7 +41,7 @@ class Problem(Exception):
 def main() -> int:
     """Unpack the wheels, run envkit, clean up; its exit code."""
     bundle = Path(__file__).absolute().parent.parent
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
     try:
         with tempfile.TemporaryDirectory(prefix=f"envkit-bundle-{os.getpid()}-") as folder:
@@ -48,8 +52,6 @@ def main() -> int:
                 "from envkit.cli import main\n\nmain()\n", encoding="utf-8"
             )
             return run(command(sys.argv[1:], bundle), folder, bundle)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except Problem as problem:
         say(str(problem), problem.hint)
     except (OSError, zipfile.BadZipFile) as problem:

@@ -13,7 +13,7 @@ counted and named, and goes only when asked for, by its kind or with all.
     partial         downloads that were cut off                         begin again, not resumed
     downloads       whole archives, kept for bundles                    fetched again by the next bundle
     packages        unpacked packages that no environment uses          fetched again by the next install
-    wheels          files of pip sections                               fetched again by the next install
+    pip-files       files of pip sections                               fetched again by the next install
     channels        wheel channels that no lock names                   packed again
     pip             what pip and the resolver keep                      fetched again
     repodata        indexes of channels                                 fetched again by the next lock

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from envkit.fetch.store import Store
 from envkit.fetch.use import alone as alone_in
+from envkit.fetch.wheels import wheel_cache
 from envkit.install import marker
 from envkit.up.clean.found import Found, Place
 
 __all__ = [
-    "alone", "channels", "downloads", "packages", "packages_in_use", "partial_downloads", "pip", "repodata",
-    "unfinished", "wheels",
+    "alone", "channels", "downloads", "packages", "packages_in_use", "partial_downloads", "pip", "pip_files",
+    "repodata", "unfinished",
 ]  # fmt: skip
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -96,9 +97,9 @@ def packages_in_use(place: Place) -> int:
     )  # fmt: skip
 
 
-def wheels(place: Place) -> Iterator[Found]:
+def pip_files(place: Place) -> Iterator[Found]:
     """The files of pip sections."""
-    for path in _children(place.cache / "wheels"):
+    for path in _children(wheel_cache(place.cache)):
         if _SHA256.fullmatch(path.name) or path.name == ".locks":
             yield Found(path=path)
 

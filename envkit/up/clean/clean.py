@@ -29,7 +29,7 @@ KINDS = (
         alone=cache.alone,
         kept=cache.packages_in_use,
     ),
-    Kind(name="wheels", free=False, find=cache.wheels, alone=cache.alone),
+    Kind(name="pip-files", free=False, find=cache.pip_files, alone=cache.alone),
     Kind(name="channels", free=False, find=cache.channels, alone=cache.alone),
     Kind(name="pip", free=False, find=cache.pip, alone=cache.alone),
     Kind(name="repodata", free=False, find=cache.repodata, alone=cache.alone),
