@@ -315,6 +315,7 @@ def _row(made: Relocked) -> dict[str, Any]:
         "path": str(made.lock.path),
         "torch": _torch(made.lock),
         "changed": made.before is None or bool(made.diff),
+        "held": list(made.held),
         "rewritten": made.before is None or bool(made.diff) or made.rehead,
         "diff": diff_json(made.diff) if made.before is not None else None,
     }
@@ -325,9 +326,10 @@ def _told(session: Session, name: str, made: Relocked, seconds: float, asked: _A
     torch = _torch(made.lock)
     if made.before is not None and not made.diff:
         if asked.update:
-            return _("{name}: {packages} cannot move: nothing changed").format(
+            line = _("{name}: {packages} cannot move: nothing changed").format(
                 name=name, packages=", ".join(asked.update)
             )
+            return "\n".join([line, *(f"  {reason}" for reason in made.held)])
         line = _("same packages; the lock's head was rewritten") if made.rehead else _("unchanged")
         return f"{name}: {line}" + (f", torch {torch}" if torch else "")
     line = _("{name}: {count} packages on {platforms}, {seconds:.1f} s").format(

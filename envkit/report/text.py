@@ -31,6 +31,7 @@ def to_text(
     columns: int = 80,
     verdicts: tuple[str, str] | None = None,
     shown: Callable[[Check], bool] = lambda check: True,
+    timed: bool = True,
 ) -> str:
     """The report, in lines of at most `columns` where its words allow.
 
@@ -38,13 +39,15 @@ def to_text(
     Checks that are not `shown` have no line of their own and are counted only.
 
     `color` only adds to what the words say. From `verbose` 1 on the hints of good checks are shown too,
-    and the detail of every check.
+    and the detail of every check; below 0 only bad checks have a line, and nothing has a hint. Without
+    `timed` there are no seconds.
     """
-    lines = list(_table([check for check in report.checks if shown(check)], color, columns))
-    for checks in _by_hint(report.checks, verbose):
+    told = [check for check in report.checks if (check.bad if verbose < 0 else shown(check))]
+    lines = list(_table(told, color, columns, timed))
+    for checks in _by_hint(report.checks, verbose) if verbose >= 0 else ():
         lines += ["", *_told_more(checks, color, verbose, columns)]
     words = verdicts or (_("everything works"), _("this environment does not work here as it is"))
-    lines += ["", *_verdict(report, color, columns, words)]
+    lines += [*([""] if lines else []), *_verdict(report, color, columns, words, timed)]
     return "\n".join(lines)
 
 
@@ -58,17 +61,18 @@ def _words(status: Status) -> str:
     }[status]
 
 
-def _table(checks: Sequence[Check], color: bool, columns: int) -> Iterator[str]:
+def _table(checks: Sequence[Check], color: bool, columns: int, timed: bool) -> Iterator[str]:
     status_width = max((width(_words(status)) for status in Status), default=0)
     id_width = max((width(check.id) for check in checks), default=0)
-    seconds_width = 6
+    seconds_width = 6 if timed else -_GAP
     left = status_width + id_width + 2 * _GAP
     room = max(_LEAST_SUMMARY, columns - left - _GAP - seconds_width)
     for check in checks:
         first, *rest = wrap(_one_line(check.summary), room)
         head = pad(_painted(check.status, color), status_width + _unseen(check.status, color))
         seconds = f"{check.seconds:.1f} s".rjust(seconds_width)
-        yield (" " * _GAP).join((head, pad(check.id, id_width), pad(first, room), seconds))
+        cells = (head, pad(check.id, id_width), pad(first, room), seconds)
+        yield (" " * _GAP).join(cells if timed else cells[:3]).rstrip()
         for line in rest:
             yield " " * left + line
 
@@ -107,14 +111,16 @@ def _told_more(checks: Sequence[Check], color: bool, verbose: int, columns: int)
             yield f"{_INDENT}| {_printable(line)}"
 
 
-def _verdict(report: Report, color: bool, columns: int, words: tuple[str, str]) -> Iterator[str]:
+def _verdict(report: Report, color: bool, columns: int, words: tuple[str, str], timed: bool) -> Iterator[str]:
     counts = Counter(check.status for check in report.checks)
     told = ", ".join(f"{counts[status]} {_words(status)}" for status in Status if counts[status])
     status = Status.OK if report.ok else Status.FAIL
     word = words[0] if report.ok else words[1]
     painted = f"\x1b[{_COLORS[status]}m{word}\x1b[0m" if color else word
-    line = _("{subject}: {verdict} ({counts}; {seconds:.1f} s)").format(
-        subject=_printable(report.subject), verdict=painted, counts=told, seconds=report.seconds
+    if timed:
+        told = _("{counts}; {seconds:.1f} s").format(counts=told, seconds=report.seconds)
+    line = _("{subject}: {verdict} ({counts})").format(
+        subject=_printable(report.subject), verdict=painted, counts=told
     )
     yield from [line] if color else wrap(line, columns)
 

@@ -19,7 +19,7 @@ from envkit.progress import Observer
 from envkit.render import digest, virtual_packages
 from envkit.up.occupied import earlier_lock
 from envkit.up.request import shown
-from envkit.up.team import Relocked, old_lock
+from envkit.up.team import Relocked, old_lock, with_cause
 
 __all__ = ["LockedFile", "check_file", "lock_file"]
 
@@ -76,11 +76,21 @@ def lock_file(
             return _looked_up(package, shelf)
 
         text = v1_text(foreign, complete=complete)
-        made = lock.parse_lock(text, target)
+        made = Relocked(lock=lock.parse_lock(text, target), before=before)
         write_atomically(target, text)
+        lacking = sum(package.sha256 is None for package in foreign.pinned)
+        if lacking:
+            notes.append(
+                Note(
+                    text=_(
+                        "{file} gives no sha256 for {count} packages; theirs are what the channel says"
+                    ).format(file=path.name, count=lacking),
+                    warning=any(not (package.sha256 or package.md5) for package in foreign.pinned),
+                )
+            )
     else:
         spec, told = _spec(foreign, python, cuda, platforms or foreign.platforms or (platform,))
-        made = solve.write_lock(
+        solved = solve.write_lock(
             spec,
             target,
             routes=routes,
@@ -91,12 +101,13 @@ def lock_file(
             shelf=shelf,
             check=lambda found: _problems(found, foreign, told),
         )
-        if told is None and _has_torch(made):
+        made = with_cause(Relocked(lock=solved, before=before), spec, update, shelf)
+        if told is None and _has_torch(solved):
             notes.append(
                 Note(text=_("nothing says which CUDA is meant; PyTorch is locked as the solver chose it"))
             )
-    notes += _second_torch(made)
-    return LockedFile(name=foreign.name, made=Relocked(lock=made, before=before), notes=tuple(notes))
+    notes += _second_torch(made.lock)
+    return LockedFile(name=foreign.name, made=made, notes=tuple(notes))
 
 
 def check_file(

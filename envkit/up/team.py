@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from envkit import lock, matrix, paths
 from envkit.errors import Error, Findings
 from envkit.matrix import Matrix
 from envkit.messages import _
-from envkit.model import Lock, Variant
+from envkit.model import Lock, Spec, Variant
 from envkit.progress import Observer
 from envkit.render import render
 from envkit.up.request import shown
@@ -33,6 +33,7 @@ __all__ = [
     "old_lock",
     "project",
     "ready_lock",
+    "with_cause",
 ]
 
 _AT_ONCE = 2
@@ -60,10 +61,14 @@ def kept_lock(root: Path, known: Matrix, variant: Variant) -> tuple[Lock | None,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relocked:
-    """A lock as it is now, and as it was before (None where there was none that could be read)."""
+    """A lock as it is now, and as it was before (None where there was none that could be read).
+
+    `held` says of the packages to be updated what kept them where they are, where nothing changed at all.
+    """
 
     lock: Lock
     before: Lock | None
+    held: tuple[str, ...] = ()
 
     @property
     def diff(self) -> Diff:
@@ -100,8 +105,10 @@ def lock_variant(
 
     path = lock.lock_path(root, variant, listed=listed(known, variant))
     before = old_lock(path)
+    spec = render(known, variant)
+    shelf = shelf or solve.open_shelf(routes=routes, cache=paths.cache(), observer=observer)
     made = solve.write_lock(
-        render(known, variant),
+        spec,
         path,
         routes=routes,
         cache=paths.cache(),
@@ -110,7 +117,16 @@ def lock_variant(
         fresh=fresh,
         shelf=shelf,
     )
-    return Relocked(lock=made, before=before)
+    return with_cause(Relocked(lock=made, before=before), spec, update, shelf)
+
+
+def with_cause(made: Relocked, spec: Spec, update: Collection[str], shelf: Shelf) -> Relocked:
+    """The same with what held the packages that were to be updated, where nothing changed."""
+    if not update or made.before is None or made.diff:
+        return made
+    from envkit.up.held import held_by
+
+    return replace(made, held=held_by(spec, made.lock, update, shelf))
 
 
 def lock_variants(

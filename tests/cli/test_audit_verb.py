@@ -62,7 +62,8 @@ def test_what_is_good_is_shown_with_v_only(capsys: Captured) -> None:
     assert execute(["audit", "py311-cu118", "--host", "glibc=2.17,driver=440.33,gpu=8.6"]) == 1
     told = capsys.readouterr().out
     assert "FAILED   lock.host-driver" in told and "lock.names" not in told
-    assert "not to be trusted" in told
+    assert "py311-cu118: nothing serious found in it, but it does not run on that machine" in told
+    assert "0.0 s" not in told
     assert execute(["audit", "py311-cu118", "--no-host", "-v"]) == 0
     assert "lock.names" in capsys.readouterr().out
 
@@ -138,3 +139,46 @@ def test_an_allowed_host_that_is_none_is_refused(host: str, capsys: Captured) ->
 def test_an_allowed_host(host: str, capsys: Captured) -> None:
     code, result = asked(capsys, str(LOCK), "--no-host", "--allow-host", host)
     assert code == 0 and result["ok"]
+
+
+def test_trust_and_fit_are_two_answers(capsys: Captured) -> None:
+    _code, result = asked(capsys, "py311-cu118", "--host", "glibc=2.12,driver=535.104,gpu=8.6")
+    (report,) = result["reports"]
+    assert (report["ok"], report["trusted"], report["fits"]) == (False, True, False)
+    _code, result = asked(capsys, "py311-cu118", "--no-host")
+    assert (result["reports"][0]["trusted"], result["reports"][0]["fits"]) == (True, None)
+
+
+def test_what_fits_a_machine_is_named(capsys: Captured) -> None:
+    assert execute(["audit", "py311-cu129", "--host", "glibc=2.28,driver=470.1,gpu=8.6", "--lang", "en"]) == 1
+    assert "runs there; " in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_all_locks_take_a_line_each(capsys: Captured) -> None:
+    assert execute(["audit", "--all", "--host", "glibc=2.28,driver=525.60,gpu=8.6", "--lang", "en"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:4] == ["lock", "file", "trusted", "runs"]
+    named = {line.split()[0]: line for line in lines[1:]}
+    assert named["py311-cu118"].split()[1:3] == ["yes", "yes"]
+    assert named["py311-cu129"].split()[1:3] == ["yes", "no"]
+
+
+def test_quiet_tells_what_failed_alone(capsys: Captured) -> None:
+    assert execute(["audit", "py311-cu118", "--no-host", "-q", "--lang", "en"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert execute(["audit", "py311-cu118", "--host", "glibc=2.12", "-q", "--lang", "en"]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("FAILED") and "skipped  " not in told
+    assert execute(["audit", "--all", "--no-host", "-q", "--lang", "en"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_finding_names_the_package_and_its_line(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "theirs.yml"
+    text = LOCK.read_text().replace("https://conda.anaconda.org/nvidia", "https://conda.example.com/nvidia")
+    path.write_text(text)
+    assert execute(["audit", str(path), "--no-host", "--lang", "en", "-v"]) == 1
+    (told, *_more) = [line for line in capsys.readouterr().out.splitlines() if "cuda-cudart" in line]
+    assert "package[" not in told
+    number = int(told.partition(", line ")[2].partition(":")[0])
+    assert text.split("\n")[number - 1].startswith("- name: cuda-cudart")

@@ -88,7 +88,8 @@ def test_lock_keep_update_and_fresh(project: Path, run: Run, capsys: pytest.Capt
     told = capsys.readouterr().out
     assert "numpy" in told and "1.26 -> 2.0" in told
     assert execute(["lock", "small", "--update", "numpy", "--lang", "en"]) == 0
-    assert "numpy cannot move" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "numpy cannot move" in told and "numpy 2.0 is the newest that the channels have" in told
     code, said = run("small", "--update", "nunpy")
     assert code == 2 and "nearest are numpy" in said["error"]["message"]
     assert run("--all", "--update", "nunpy")[0] == 2
@@ -350,3 +351,35 @@ def test_a_head_alone_that_changed_is_told(
     assert "same packages; the lock's head was rewritten" in capsys.readouterr().out
     assert execute(["lock", "small", "--lang", "en"]) == 0
     assert "small: unchanged, torch 2.4.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("numpy=1.26",), "numpy 1.26 is the newest that `numpy 1.26.*` allows; there is 2.0"),
+        (("numpy", "old"), "old 1.0 needs numpy <2, so numpy stays at 1.26"),
+    ],
+)
+def test_what_holds_a_package_is_named(
+    project: Path, run: Run, lines: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = environment(project, "python=3.11", *lines)
+    old = TinyPackage("old", depends=["numpy <2"])
+    write_channel(project.parent / "mirror" / "conda-forge", PYTHON, *NUMPY, old)
+    assert run("--file", str(path))[0] == 0
+    code, said = run("--file", str(path), "--update", "numpy")
+    assert (code, said["result"]["held"]) == (0, [reason])
+
+
+def test_hashes_that_a_file_lacks_are_told_of(project: Path, run: Run) -> None:
+    path = project / "explicit.txt"
+    url = f"https://conda.anaconda.org/conda-forge/linux-64/{PYTHON.file}"
+    path.write_text(f"# platform: linux-64\n@EXPLICIT\n{url}\n")
+    code, said = run("--file", str(path))
+    assert code == 0, said
+    assert any("sha256 of 1 packages" in note["text"] for note in said["result"]["notes"])
+    head = (project / "conda-lock.yml").read_text()
+    assert "hashes that it lacks" in head and "packages and hashes" not in head
+    path.write_text(f"# platform: linux-64\n@EXPLICIT\n{url}#sha256:{PYTHON.sha256}\n")
+    assert run("--file", str(path))[0] == 0
+    assert "packages and hashes that stand there" in (project / "conda-lock.yml").read_text()

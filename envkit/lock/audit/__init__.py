@@ -5,11 +5,12 @@
 
 from envkit.lock.audit.audit import audit, audit_file, fits, read_draft, unreadable
 from envkit.lock.audit.channel import Records, read_records
-from envkit.lock.audit.machine import parse_host
+from envkit.lock.audit.machine import KEYS, parse_host
 from envkit.lock.audit.rule import Facts
 from envkit.lock.audit.rules import RULES
 
 __all__ = [
+    "KEYS",
     "RULES",
     "Facts",
     "Records",

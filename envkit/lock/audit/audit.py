@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from envkit.errors import InputError
 from envkit.files import read_text
@@ -20,6 +22,8 @@ __all__ = ["audit", "audit_file", "fits", "read_draft", "unreadable"]
 
 _BAD = (Severity.FATAL, Severity.HIGH)
 _ORDER = tuple(Severity)
+
+Lines = Mapping[str, int]
 
 
 def read_draft(path: Path) -> Draft:
@@ -37,18 +41,19 @@ def audit_file(
     draft = read_draft(path)
     if repodata is not None:
         facts = replace(facts, records=read_records(draft, repodata))
-    return audit(draft, facts, subject=subject or str(path))
+    return audit(draft, facts, subject=subject or str(path), lines=_lines(path, draft))
 
 
-def audit(draft: Draft, facts: Facts, *, subject: str = "") -> Report:
-    """One Check for each rule, all findings of a rule in its `data`.
+def audit(draft: Draft, facts: Facts, *, subject: str = "", lines: Lines = MappingProxyType({})) -> Report:
+    """One Check for each rule, all findings of a rule in its `data`. `lines` are where packages begin.
 
     Severities fatal and high make a check fail, the milder ones a warning. A rule that cannot judge is
     skipped with the reason; it never counts as good.
     """
     began = time.monotonic()
     own = Subject(draft=draft)
-    checks = tuple(_check(rule, own, facts) for rule in RULES)
+    names = {entry.place: entry.package.name for entry in draft.entries}
+    checks = tuple(_check(rule, own, facts, _Places(names=names, lines=lines)) for rule in RULES)
     return Report(subject=subject or str(draft.lock.path), checks=checks, seconds=time.monotonic() - began)
 
 
@@ -74,7 +79,35 @@ def unreadable(path: Path, problem: InputError) -> Report:
     return Report(subject=str(path), checks=(check,))
 
 
-def _check(rule: Rule, subject: Subject, facts: Facts) -> Check:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Places:
+    """What a place like `package[3]` is called, and the line on which it begins, where that is known."""
+
+    names: Mapping[str, str]
+    lines: Lines
+
+    def told(self, place: str) -> str:
+        """`package[3].hash` as `numpy.hash, line 34`."""
+        own = re.match(r"package\[\d+\]", place)
+        if own is None or own.group() not in self.names:
+            return place
+        key = f"{self.names[own.group()]}{place[own.end() :]}"
+        line = self.lines.get(own.group())
+        return key if line is None else _("{place}, line {line}").format(place=key, line=line)
+
+
+def _lines(path: Path, draft: Draft) -> Lines:
+    """The line on which each package begins, where the file is laid out as conda-lock does it."""
+    head, found, rest = read_text(path).partition("\npackage:\n")
+    listed = draft.document.get("package")
+    first = head.count("\n") + 3
+    starts = [number for number, line in enumerate(rest.split("\n"), first) if line.startswith("- ")]
+    if not found or not isinstance(listed, list) or len(starts) != len(listed):
+        return {}
+    return {f"package[{index}]": line for index, line in enumerate(starts)}
+
+
+def _check(rule: Rule, subject: Subject, facts: Facts, places: _Places) -> Check:
     began = time.monotonic()
     try:
         result = rule.judge(subject, facts)
@@ -94,8 +127,8 @@ def _check(rule: Rule, subject: Subject, facts: Facts) -> Check:
         id=rule.id,
         status=_status(result, worst),
         severity=worst,
-        summary=_summary(result),
-        detail="\n".join(_line(finding) for finding in result.findings),
+        summary=_summary(result, places),
+        detail="\n".join(_line(finding, places) for finding in result.findings),
         hint=rule.hint() if result.findings else "",
         data={**result.data, "findings": [_as_data(rule, finding) for finding in result.findings]},
         seconds=time.monotonic() - began,
@@ -115,17 +148,17 @@ def _status(result: Result, worst: Severity) -> Status:
     return Status.FAIL if worst in _BAD else Status.WARN
 
 
-def _summary(result: Result) -> str:
+def _summary(result: Result, places: _Places) -> str:
     if not result.findings:
         return result.summary
-    first, others = _line(result.findings[0]), len(result.findings) - 1
+    first, others = _line(result.findings[0], places), len(result.findings) - 1
     if not others:
         return first
-    return _("{first} (and {count} more)").format(first=first, count=others)
+    return _("{first} (and {count} more: -v)").format(first=first, count=others)
 
 
-def _line(finding: Finding) -> str:
-    return f"{finding.place}: {finding.text}" if finding.place else finding.text
+def _line(finding: Finding, places: _Places) -> str:
+    return f"{places.told(finding.place)}: {finding.text}" if finding.place else finding.text
 
 
 def _as_data(rule: Rule, finding: Finding) -> dict[str, str | None]:

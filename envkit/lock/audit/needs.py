@@ -46,8 +46,8 @@ def needs(subject: Subject, facts: Facts) -> Result:
         least = _least(subject, facts, platform)
         data[platform] = least
         words = ", ".join(f"{name} {version}".strip() for name, version in least.items())
-        told.append(f"{platform}: {words}" if words else platform)
-    return good(_("needs at least {needs}").format(needs="; ".join(told)), needs=data)
+        told.append(f"{platform}: {words or _('nothing')}")
+    return good(_("the least it needs: {needs}").format(needs="; ".join(told)), needs=data)
 
 
 def _least(subject: Subject, facts: Facts, platform: str) -> dict[str, str]:

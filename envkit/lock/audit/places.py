@@ -96,7 +96,7 @@ def _bad_ports(subject: Subject) -> Iterator[Finding]:
 @rule(
     "lock.http",
     Severity.HIGH,
-    lambda: _("make the lock again from channels with https, or run `envkit lock --canonicalise` on it"),
+    lambda: _("make the lock again from channels with https, or run `envkit lock --canonicalise LOCK`"),
 )
 def http(subject: Subject, facts: Facts) -> Result:
     """Whoever is on the way sees what is fetched; only the hash keeps them from changing it."""
@@ -190,7 +190,7 @@ def local_files(subject: Subject, facts: Facts) -> Result:
 @rule(
     "lock.mirrors",
     Severity.MEDIUM,
-    lambda: _("run `envkit lock --canonicalise` on it: the lock then serves every mirror, the hashes stay"),
+    lambda: _("run `envkit lock --canonicalise LOCK`: the lock then serves every mirror, the hashes stay"),
 )
 def mirrors(subject: Subject, facts: Facts) -> Result:
     """A mirror is a transport: it closes, it lags, and it is not everybody's nearest."""

@@ -37,7 +37,7 @@ def _spared(subject: Subject, facts: Facts) -> Result | None:
 @rule(
     "lock.host-platform",
     Severity.HIGH,
-    lambda: _("add the platform to the variant in environments/matrix.yaml and lock again"),
+    lambda: _("add the platform to `platforms` of the variant in environments/matrix.yaml and lock again"),
 )
 def platform(subject: Subject, facts: Facts) -> Result:
     if facts.host is None:
@@ -61,7 +61,8 @@ def platform(subject: Subject, facts: Facts) -> Result:
     "lock.host-glibc",
     Severity.FATAL,
     lambda: _(
-        "use a newer system or a container, or lock with the machine's glibc in environments/matrix.yaml"
+        "use a newer system or a container, or lower `glibc` of the source, or else of `defaults`, in"
+        " environments/matrix.yaml and lock again"
     ),
 )
 def glibc(subject: Subject, facts: Facts) -> Result:
