@@ -68,4 +68,4 @@ def _download(packages: Sequence[Package], folder: Path, cache: Path, observer: 
     for package in packages:
         kept = wheel_file(package, cache)
         kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found[package.sha256].replace(kept)
+        found[package.url].replace(kept)

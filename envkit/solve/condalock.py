@@ -133,9 +133,7 @@ class Request:
             )
         )
 
-    def to_text(
-        self, packages: Sequence[LockedDependency], sizes: Mapping[str, Sequence[int | None]]
-    ) -> str:
+    def to_text(self, packages: Sequence[LockedDependency], sizes: Mapping[str, Sequence[int | None]]) -> str:
         """The lock as a conda-lock v1 file: sorted as conda-lock does, no time stamp, no machine's path.
 
         `sizes` are those of each platform's conda archives, in bytes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -51,9 +51,8 @@ def audit(draft: Draft, facts: Facts, *, subject: str = "", lines: Lines = Mappi
     skipped with the reason; it never counts as good.
     """
     began = time.monotonic()
-    own = Subject(draft=draft)
-    names = {entry.place: entry.package.name for entry in draft.entries}
-    checks = tuple(_check(rule, own, facts, _Places(names=names, lines=lines)) for rule in RULES)
+    own, places = Subject(draft=draft), _Places.of(draft.entries, lines)
+    checks = tuple(_check(rule, own, facts, places) for rule in RULES)
     return Report(subject=subject or str(draft.lock.path), checks=checks, seconds=time.monotonic() - began)
 
 
@@ -64,7 +63,7 @@ def fits(lock: Lock, host: Host) -> tuple[Check, ...]:
         for number, package in enumerate(lock.packages)
     )
     subject = Subject(draft=Draft(lock=lock, entries=entries, faults=(), document={}))
-    return tuple(_check(rule, subject, Facts(host=host)) for rule in MACHINE)
+    return tuple(_check(rule, subject, Facts(host=host), _Places.of(entries)) for rule in MACHINE)
 
 
 def unreadable(path: Path, problem: InputError) -> Report:
@@ -85,6 +84,10 @@ class _Places:
 
     names: Mapping[str, str]
     lines: Lines
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], lines: Lines = MappingProxyType({})) -> _Places:
+        return cls(names={entry.place: entry.package.name for entry in entries}, lines=lines)
 
     def told(self, place: str) -> str:
         """`package[3].hash` as `numpy.hash, line 34`."""
