@@ -27,9 +27,12 @@ def command(session: Session, kinds: tuple[str, ...], every: bool, dry_run: bool
     """Without a KIND only what nobody can miss goes: what killed runs left behind.
 
     \b
-      staging, temporary, shared-memory   left by processes that are dead
-      unfinished                          in the cache: half-made, or changed since and not trusted
+      staging, temporary,
+      shared-memory  left by processes that are dead
+      unfinished     in the cache: half-made, or changed and no more trusted
+
     The others are counted, and go when they are named or with --all:
+
     \b
       partial     downloads that would be resumed
       downloads   whole archives, kept for bundles
