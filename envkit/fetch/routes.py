@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,12 +217,10 @@ def _transports(word: str, facts: Table) -> list[Transport]:
         return [_Upstream()]
     if key in facts.mirrors:
         return [_named(facts.mirrors[key], facts, doubtful=True)]
-    known = (AUTO, OFFICIAL, *facts.mirrors)
-    near = difflib.get_close_matches(key, known, n=3) or known
     raise InputError(
         _("there is no mirror '{word}'").format(word=shown(word)),
         _("choose one of {names}, the URL of a conda server, or file:///a/directory").format(
-            names=", ".join(near)
+            names=", ".join((AUTO, OFFICIAL, *facts.mirrors))
         ),
     )
 
