@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -217,10 +218,11 @@ def _transports(word: str, facts: Table) -> list[Transport]:
         return [_Upstream()]
     if key in facts.mirrors:
         return [_named(facts.mirrors[key], facts, doubtful=True)]
+    near = difflib.get_close_matches(key, (AUTO, OFFICIAL, *facts.mirrors), n=3, cutoff=0.7)
     raise InputError(
         _("there is no mirror '{word}'").format(word=shown(word)),
         _("choose one of {names}, the URL of a conda server, or file:///a/directory").format(
-            names=", ".join((AUTO, OFFICIAL, *facts.mirrors))
+            names=", ".join(near or (AUTO, OFFICIAL, *facts.mirrors))
         ),
     )
 
