@@ -13,6 +13,7 @@ import click
 from envkit import matrix, paths
 from envkit.channels import hostname, shown
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.cli.invocation import typed
 from envkit.cli.view import terminal_columns
 from envkit.errors import Error, ExitCode, InputError
 from envkit.host import read_host
@@ -91,7 +92,7 @@ def _text(report: Report, session: Session, facts: Facts) -> str:
     else:
         word = _("nothing serious found")
     text = to_text(
-        report,
+        typed(report),
         color=session.color,
         verbose=session.verbose,
         verdicts=(word, word),

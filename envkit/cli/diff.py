@@ -113,7 +113,7 @@ def _main(side: Side) -> Side:
 
 def _block(sides: Sides, made: Diff, old: Side, new: Side, *, markdown: bool, quiet: bool) -> str:
     if quiet:
-        return f"{new.label}: {headline(made)}"
+        return _("{name}: {text}").format(name=new.label, text=headline(made))
     if markdown:
         return diff_markdown(made, f"{sides.title(old)} → {sides.title(new)}")
     return f"{old.label} -> {new.label}\n{diff_text(made)}"

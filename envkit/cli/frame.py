@@ -286,7 +286,7 @@ def _print_json(
 def _fail(command: str, asked: _Asked, code: int, message: str, hint: str = "", **where: Any) -> int:
     hint = worded(shown_text(hint))
     # Each error has its URLs without passwords already; this is for the one that was forgotten.
-    message, where = shown_text(message), {key: _harmless(value) for key, value in where.items()}
+    message, where = worded(shown_text(message)), {key: _harmless(value) for key, value in where.items()}
     if asked.json:
         with suppress(OSError):  # a full disk; the code says enough
             _print_json(command, code, error={"message": message, "hint": hint, **where})

@@ -7,9 +7,12 @@ import re
 import shlex
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-__all__ = ["SHELLS", "ourselves", "shell_in_use", "worded"]
+from envkit.model import Report
+
+__all__ = ["SHELLS", "ourselves", "shell_in_use", "typed", "worded"]
 
 SHELLS = ("bash", "zsh", "fish", "posix")
 _POSIX = ("sh", "dash", "ash", "ksh")
@@ -83,6 +86,12 @@ def worded(text: str) -> str:
         return match[0]
 
     return _QUOTED.sub(put, text)
+
+
+def typed(report: Report) -> Report:
+    """The report with its hints as they must be typed here, before they are broken into lines."""
+    checks = tuple(replace(check, hint=worded(check.hint)) for check in report.checks)
+    return replace(report, checks=checks)
 
 
 def _as_make(words: list[str]) -> str | None:

@@ -168,8 +168,10 @@ def _state_lines(state: LockState, quiet: bool) -> Iterator[str]:
         "unrendered": _("not as rendered"),
         "unreadable": _("unreadable"),
     }
-    reason = f": {state.reason}" if state.reason and state.state not in ("missing", "unkept") else ""
-    yield f"{state.variant.name}: {words[state.state]}{'' if quiet else reason}"
+    said = _("{name}: {text}").format(name=state.variant.name, text=words[state.state])
+    if state.reason and not quiet and state.state not in ("missing", "unkept"):
+        said = _("{name}: {text}").format(name=said, text=state.reason)
+    yield said
     if quiet or state.state == "unkept":
         return
     yield from (f"  {line}" for line in state.diff.splitlines())
@@ -211,7 +213,7 @@ def _lock_variants(
             rows.append(
                 {"variant": each.name, "error": made.message, "hint": made.hint, "details": made.details}
             )
-            blocks.append(f"{each.name}: {made.message}")
+            blocks.append(_("{name}: {text}").format(name=each.name, text=made.message))
             continue
         if known.lists(each):
             _write_changed(environment_file(root, each), render(known, each).text)
@@ -331,7 +333,7 @@ def _told(session: Session, name: str, made: Relocked, seconds: float, asked: _A
             )
             return "\n".join([line, *(f"  {reason}" for reason in made.held)])
         line = _("same packages; the lock's head was rewritten") if made.rehead else _("unchanged")
-        return f"{name}: {line}" + (f", torch {torch}" if torch else "")
+        return _("{name}: {text}").format(name=name, text=line + (f", torch {torch}" if torch else ""))
     line = _("{name}: {count} packages on {platforms}, {seconds:.1f} s").format(
         name=name,
         count=len(made.lock.packages),

@@ -53,7 +53,8 @@ def command(
             )
         rows.append({"variant": each.name, "path": str(path), "changed": not same})
         state = _("unchanged") if same else _("differs") if check else _("written")
-        lines.append(f"{each.name}: {state}")
+        if not same or session.verbose >= 0:
+            lines.append(_("{name}: {text}").format(name=each.name, text=state))
     stale = check and any(row.get("changed") for row in rows)
     return Outcome(
         data={"variants": rows}, text="\n".join(lines), code=ExitCode.FINDINGS if stale else ExitCode.OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envkit.cli.axes import request_options
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.cli.invocation import typed
 from envkit.cli.planned import planned
 from envkit.cli.speak import activation_line, provisioned_data
 from envkit.errors import ExitCode
@@ -22,7 +23,7 @@ def command(session: Session, request: Request) -> Outcome:
     assert report is not None
     lines = []
     if not report.ok or session.verbose > 0:
-        lines.append(to_text(report, color=session.color, verbose=session.verbose))
+        lines.append(to_text(typed(report), color=session.color, verbose=session.verbose))
     if made.fallback:
         lines.append(made.reason)
     lines.append(activation_line(made.environment))

@@ -12,6 +12,7 @@ import click
 from envkit import checks
 from envkit.cli.axes import axes_options, request_of
 from envkit.cli.frame import Outcome, Session, verb
+from envkit.cli.invocation import typed
 from envkit.cli.view import terminal_columns
 from envkit.errors import ExitCode, InputError
 from envkit.install import read_environment
@@ -52,7 +53,7 @@ def command(
     report = checks.validate(target, quick=quick, only=only, skip=skip, observer=session.observer)
     return Outcome(
         data=to_json(report),
-        text=to_text(report, color=session.color, verbose=session.verbose),
+        text=to_text(typed(report), color=session.color, verbose=session.verbose),
         code=ExitCode.OK if report.ok else ExitCode.FINDINGS,
     )
 

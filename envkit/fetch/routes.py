@@ -202,12 +202,11 @@ def _named(word: str, facts: Table) -> list[Transport]:
         return [Upstream()]
     if key in facts.mirrors:
         return [_site(facts.mirrors[key], facts)]
-    known = (AUTO, OFFICIAL, *facts.mirrors)
-    near = difflib.get_close_matches(key, known, n=3) or known
+    near = difflib.get_close_matches(key, (AUTO, OFFICIAL, *facts.mirrors), n=3, cutoff=0.7)
     raise InputError(
         _("there is no mirror '{word}'").format(word=shown(word)),
         _("choose one of {names}, the URL of a conda server, or file:///a/directory").format(
-            names=", ".join(near)
+            names=", ".join(near or (AUTO, OFFICIAL, *facts.mirrors))
         ),
     )
 

@@ -94,7 +94,7 @@ def _python(text: str | None) -> str | None:
         return None
     version = python_version(text)
     if version is None or version not in python_versions():
-        raise _unknown("PYTHON", text, nearest_versions(version or text, python_versions()))
+        raise _unknown("--python", text, nearest_versions(version or text, python_versions()))
     return version
 
 
@@ -107,7 +107,7 @@ def _accelerator(matrix: Matrix, text: str | None) -> str | None:
         versions = [build for build in known if build != CPU]
         number = version or text.lower().removeprefix("cuda").removeprefix("cu").lstrip("=-")
         near = nearest_versions(number, versions) if number[:1].isdigit() else (CPU, AUTO, *versions[-1:])
-        raise _unknown("CUDA", text, near)
+        raise _unknown("--cuda", text, near)
     return version
 
 
@@ -127,25 +127,25 @@ def _source(matrix: Matrix, text: str | None) -> Source | None:
     if text is None:
         return None
     if text not in matrix.sources:
-        raise _unknown("SOURCE", text, nearest_words(text, matrix.sources))
+        raise _unknown("--source", text, nearest_words(text, matrix.sources))
     return cast("Source", text)
 
 
 def _extras(matrix: Matrix, names: tuple[str, ...] | None) -> tuple[str, ...]:
     for name in names or ():
         if name not in matrix.extras:
-            raise _unknown("EXTRAS", name, nearest_words(name, matrix.extras))
+            raise _unknown("--with", name, nearest_words(name, matrix.extras))
     return tuple(dict.fromkeys(names or ()))
 
 
 def _unknown(axis: str, value: str, near: tuple[str, ...]) -> InputError:
     if not near:
-        return InputError(_("{axis}={value} is not known here").format(axis=axis, value=value))
+        return InputError(_("`{axis} {value}` is not known here").format(axis=axis, value=value))
     return InputError(
-        _("{axis}={value} is not known here; the nearest are {valid}").format(
+        _("`{axis} {value}` is not known here; the nearest are {valid}").format(
             axis=axis, value=value, valid=listing(near)
         ),
-        _("run {axis}={first}, or see `envkit variants`").format(axis=axis, first=near[0]),
+        _("give `{axis} {first}`, or see `envkit variants`").format(axis=axis, first=near[0]),
     )
 
 

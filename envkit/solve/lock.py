@@ -176,11 +176,13 @@ def _solve_conda(
         if platform not in seen:
             seen.add(platform)
             observer.advance(task)
-        observer.note(
-            _("{platform}: {count} packages, torch {version}").format(
-                platform=platform, count=len(packages), version=torch_version(packages) or "-"
-            )
+        version = torch_version(packages)
+        told = (
+            _("{platform}: {count} packages, torch {version}")
+            if version
+            else _("{platform}: {count} packages")
         )
+        observer.note(told.format(platform=platform, count=len(packages), version=version))
         return packages
 
     def versions(platform: str) -> frozenset[str]:

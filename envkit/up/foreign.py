@@ -82,9 +82,9 @@ def lock_file(
         if lacking:
             notes.append(
                 Note(
-                    text=_(
-                        "{file} gives no sha256 for {count} packages; theirs are what the channel says"
-                    ).format(file=path.name, count=lacking),
+                    text=_("the sha256 of {count} packages are the channel's word: {file} gives none").format(
+                        file=path.name, count=lacking
+                    ),
                     warning=any(not (package.sha256 or package.md5) for package in foreign.pinned),
                 )
             )

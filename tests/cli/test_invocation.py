@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envkit.cli.invocation import shell_in_use, worded
+from envkit.cli.invocation import shell_in_use, typed, worded
+from envkit.model import Check, Report, Severity, Status
 
 
 def process(proc: Path, number: int, name: str, parent: int) -> None:
@@ -116,3 +117,11 @@ def test_no_text_speaks_of_the_variables_of_make() -> None:
         if "probe" not in path.parts and path.name not in ("render.py", "invocation.py")
     ]
     assert found == []
+
+
+def test_the_hint_of_a_check_is_put_in_words_before_it_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Check(
+        id="x", status=Status.FAIL, severity=Severity.HIGH, summary="", hint="run `envkit variants`"
+    )
+    monkeypatch.setenv("ENVKIT_DOOR", "make")
+    assert typed(Report(subject="y", checks=(check,))).checks[0].hint == "run `make variants`"

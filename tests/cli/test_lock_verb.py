@@ -358,6 +358,7 @@ def test_a_head_alone_that_changed_is_told(
     [
         (("numpy=1.26",), "numpy 1.26 is the newest that `numpy 1.26.*` allows; there is 2.0"),
         (("numpy", "old"), "old 1.0 needs numpy <2, so numpy stays at 1.26"),
+        (("shy",), "shy stays at 1.0: 2.0 needs python >=3.12"),
     ],
 )
 def test_what_holds_a_package_is_named(
@@ -365,9 +366,10 @@ def test_what_holds_a_package_is_named(
 ) -> None:
     path = environment(project, "python=3.11", *lines)
     old = TinyPackage("old", depends=["numpy <2"])
-    write_channel(project.parent / "mirror" / "conda-forge", PYTHON, *NUMPY, old)
+    shy = [TinyPackage("shy"), TinyPackage("shy", "2.0", depends=["python >=3.12"])]
+    write_channel(project.parent / "mirror" / "conda-forge", PYTHON, *NUMPY, old, *shy)
     assert run("--file", str(path))[0] == 0
-    code, said = run("--file", str(path), "--update", "numpy")
+    code, said = run("--file", str(path), "--update", "shy" if "shy" in lines else "numpy")
     assert (code, said["result"]["held"]) == (0, [reason])
 
 

@@ -224,7 +224,7 @@ def test_progress_is_told(root: Path) -> None:
 
     heard = Heard()
     lock_of(make_spec("hello"), root, observer=heard)
-    assert heard.said == ["start 1", "advance 1", "linux-64: 3 packages, torch -", "finish"]
+    assert heard.said == ["start 1", "advance 1", "linux-64: 3 packages", "finish"]
 
 
 @pytest.mark.parametrize(

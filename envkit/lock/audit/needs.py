@@ -46,7 +46,7 @@ def needs(subject: Subject, facts: Facts) -> Result:
         least = _least(subject, facts, platform)
         data[platform] = least
         words = ", ".join(f"{name} {version}".strip() for name, version in least.items())
-        told.append(f"{platform}: {words or _('nothing')}")
+        told.append(_("{name}: {text}").format(name=platform, text=words or _("nothing")))
     return good(_("the least it needs: {needs}").format(needs="; ".join(told)), needs=data)
 
 
