@@ -57,15 +57,15 @@ def command(
 
 
 def _lines(made: Bundled) -> list[str]:
-    file = shlex.quote(str(made.path))
+    file, there = shlex.quote(str(made.path)), shlex.quote(made.path.name)
     size = _("{path}: {size}, {count} files for {platform}").format(
         path=file, size=spoken(made.size), count=len(made.contents.members), platform=made.contents.platform
     )
     return [
         size,
         f"sha256 {made.sha256}",
-        _("there: envkit install --from {file} --sha256 {sha256}").format(file=file, sha256=made.sha256),
-        _("or: mkdir DIR && tar -xf {file} -C DIR && sh DIR/install.sh PREFIX").format(file=file),
+        _("there: envkit install --from {file} --sha256 {sha256}").format(file=there, sha256=made.sha256),
+        _("or: mkdir DIR && tar -xf {file} -C DIR && sh DIR/install.sh PREFIX").format(file=there),
     ]
 
 

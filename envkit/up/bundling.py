@@ -69,7 +69,7 @@ def _wanted(request: Request, observer: Observer, stages: Stages) -> _Wanted:
     with stages.stage("lock", _("lock")) as said:
         found = ready_lock(root, known, variant, routes=request.routes(), observer=observer)
         said.append(shown(found.path))
-    return _Wanted(lock=found, name=variant.name, spec=render(known, variant).text)
+    return _Wanted(lock=found, name=request.name or variant.name, spec=render(known, variant).text)
 
 
 def _platform(wanted: Lock) -> str:

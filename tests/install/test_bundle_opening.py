@@ -10,7 +10,7 @@ import os
 import tarfile
 
 import pytest
-from small_bundle import (
+from smallbundle import (
     KINDS,
     call,
     digest,

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small_bundle import ROOT, call, digest, mirror_and_lock, pip_sees, snapshot, write_shelf
+from smallbundle import ROOT, call, digest, mirror_and_lock, pip_sees, snapshot, write_shelf
 
 ALONE = ("unshare", "-rn")
 SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]

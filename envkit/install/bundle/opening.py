@@ -51,8 +51,16 @@ def opened(
     """
     folder = path.is_dir()
     checked = check_folder(path, observer) if folder else check_tar(path, observer)
-    observer.note(_("the bundle's sha256 is {sha256}").format(sha256=checked.sha256))
-    if sha256 is not None and checked.sha256 != sha256:
+    if sha256 is None:
+        observer.note(
+            _(
+                "the bundle's sha256 is {sha256}: compare it with what `envkit bundle` printed (--sha256 "
+                "does), for the hashes inside authenticate nothing"
+            ).format(sha256=checked.sha256)
+        )
+    elif checked.sha256 == sha256:
+        observer.note(_("the bundle's sha256 is {sha256}, as demanded").format(sha256=sha256))
+    else:
         raise InputError(
             _("its sha256 is {found}, not {expected}").format(found=checked.sha256, expected=sha256),
             _("nothing was written; ask whoever made the bundle which of the two is right"),

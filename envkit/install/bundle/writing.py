@@ -66,9 +66,9 @@ def write(contents: Contents, parts: Mapping[str, Content], output: Path, observ
     partial = output.with_name(f".{output.name}.partial")
     task = _("writing {file}").format(file=output.name)
     with hold(output.absolute(), observer), _explained(output, partial, total(raw, contents)):
+        _require_room(partial, total(raw, contents), output)
         descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
-            _require_room(file, total(raw, contents), output)
             observer.start(task, total(raw, contents))
             try:
                 tar = _Tar(file=file, observer=observer, task=task)
@@ -155,11 +155,12 @@ def _write(file: IO[bytes], block: bytes) -> None:
         view = view[file.write(view) :]
 
 
-def _require_room(file: IO[bytes], needed: int, output: Path) -> None:
-    have = os.fstat(file.fileno()).st_size
-    state = os.fstatvfs(file.fileno())
-    if needed - have > state.f_bavail * state.f_frsize:
-        raise _no_room(output, needed, state.f_bavail * state.f_frsize)
+def _require_room(partial: Path, needed: int, output: Path) -> None:
+    state = os.statvfs(partial.absolute().parent)
+    free = state.f_bavail * state.f_frsize
+    have = partial.lstat().st_size if os.path.lexists(partial) else 0
+    if needed - have > free:
+        raise _no_room(output, needed, free)
 
 
 def _no_room(output: Path, needed: int, free: int) -> Error:

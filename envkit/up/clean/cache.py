@@ -125,8 +125,8 @@ def channels(place: Place) -> Iterator[Found]:
 
 
 def pip(place: Place) -> Iterator[Found]:
-    """What pip and the resolver of pip sections keep."""
-    for name in ("pip", "pypi"):
+    """What pip and the resolver of pip sections keep, and the wheels of envkit itself that bundles have."""
+    for name in ("pip", "pypi", "tools"):
         if (place.cache / name).is_dir():
             yield Found(path=place.cache / name)
 

@@ -18,7 +18,7 @@ from tinychannel import PLATFORM, TinyPackage, this_python, write_channel
 from envkit.install.bundle import own
 from envkit.model import Package
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 KINDS = (
     this_python(),
     TinyPackage("foo"),
