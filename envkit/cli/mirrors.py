@@ -61,7 +61,7 @@ def carriage(
         ),
     ]
     measured = _measured(routes)
-    header = (_("mirror"), *channels, _("pip"), _("wheels"), _("as of"))
+    header = (_("mirror"), *channels, _("pip"), "wheels", _("as of"))
     lines = [
         (
             row["id"],
