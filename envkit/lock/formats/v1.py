@@ -21,7 +21,7 @@ Complete = Callable[[Pinned], Pinned | None]
 """Finds out what a foreign lock does not say of a package (its sha256, md5, dependencies), or None."""
 
 _HEADER = """\
-# Made by envkit from {file}, with the packages {and_hashes} that stand there. Nothing was solved.
+# Made by envkit from {file}, with the packages {those}. Nothing was solved.
 # The format is conda-lock's (v1): `conda-lock install --name {name} conda-lock.yml` installs it as well.
 """
 _MOST_LINES = 5
@@ -56,8 +56,10 @@ def v1_text(foreign: Foreign, *, complete: Complete | None = None) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     body: str = yaml.dump(document, Dumper=dumper, sort_keys=False, width=1 << 16, allow_unicode=True)
     given = all(package.sha256 for package in foreign.pinned)
-    and_hashes = "and hashes" if given else "(hashes that it lacks are what the channel says)"
-    return _HEADER.format(file=foreign.path.name, name=foreign.name, and_hashes=and_hashes) + body
+    those = (
+        "and hashes that stand there" if given else "that stand there; hashes that it lacks are the channel's"
+    )
+    return _HEADER.format(file=foreign.path.name, name=foreign.name, those=those) + body
 
 
 def _completed(package: Pinned, complete: Complete | None) -> Pinned:
