@@ -9,7 +9,14 @@ from __future__ import annotations
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is there to clean up yet, nor to be told
+# Those that somebody who started this wants to be deaf to (nohup) stay so.
+STOPS = [
+    number
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if signal.getsignal(number) is not signal.SIG_IGN
+]
+for number in STOPS:
+    signal.signal(number, signal.SIG_DFL)  # nothing is there to clean up yet
 
 import hashlib
 import json
@@ -29,6 +36,18 @@ TAG = re.compile(r"(?P<kind>cp|py)(?P<major>\d)(?P<minor>\d*)")
 MACHINE = 3
 """envkit's exit code for what the machine does not allow."""
 
+ENVKIT = """\
+import signal
+
+if (told := signal.getsignal(signal.SIGINT)) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+from envkit.cli import main
+
+signal.signal(signal.SIGINT, told)
+main()
+"""
+"""How envkit is started: a Ctrl-C before it can answer one ends it without words."""
+
 
 class Problem(Exception):
     """What is wrong, and what to do."""
@@ -41,16 +60,16 @@ class Problem(Exception):
 def main() -> int:
     """Unpack the wheels, run envkit, clean up; its exit code."""
     bundle = Path(__file__).absolute().parent.parent
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    for number in STOPS:
         signal.signal(number, leave)
     try:
         with tempfile.TemporaryDirectory(prefix=f"envkit-bundle-{os.getpid()}-") as folder:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # from here on the folder goes whatever comes
             for wheel in fitting(bundle):
                 with zipfile.ZipFile(wheel) as archive:
                     archive.extractall(folder)
-            Path(folder, "__main__.py").write_text(
-                "from envkit.cli import main\n\nmain()\n", encoding="utf-8"
-            )
+            Path(folder, "__main__.py").write_text(ENVKIT, encoding="utf-8")
             return run(command(sys.argv[1:], bundle), folder, bundle)
     except Problem as problem:
         say(str(problem), problem.hint)
@@ -110,21 +129,29 @@ def run(arguments: list[str], folder: str, bundle: Path) -> int:
     """envkit to its end; what would end this process is passed on to it."""
     again = f"sh {shlex.quote(str(bundle / 'install.sh'))} --envkit"
     environ = {**os.environ, "ENVKIT_CALLED": again}
-    signal.signal(signal.SIGINT, lambda _number, _frame: None)  # a terminal tells envkit itself
     # By its folder: `-m` would let what lies in the current folder stand in for a module.
-    process = subprocess.Popen([sys.executable, "-I", "-B", folder, *arguments], env=environ)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-B", folder, *arguments],
+        env=environ,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS),
+    )
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        process.send_signal(number)
+        if number != signal.SIGINT:  # a terminal tells envkit itself
+            process.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in STOPS:
         signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     code = process.wait()
     return 128 - code if code < 0 else code
 
 
 def leave(number: int, _frame: FrameType | None) -> None:
-    """End, and clean up first."""
+    """End, and clean up first, whatever else comes."""
+    for other in STOPS:
+        signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
