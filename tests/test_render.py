@@ -97,7 +97,7 @@ def test_opencv_comes_by_pip_beside_the_pytorch_channel_only() -> None:
 def test_the_wheel_channel_is_not_rendered() -> None:
     with pytest.raises(InputError, match="made on this machine") as caught:
         rendered("wheels-py311-cpu")
-    assert "MIRROR=wheels" in caught.value.hint
+    assert "--mirror wheels" in caught.value.hint
 
 
 def test_virtual_packages_are_those_of_the_platform_never_the_hosts() -> None:

@@ -29,7 +29,7 @@ _REMARKS = {"pytorch": "ends with PyTorch 2.5.1, as upstream does"}
 _TOP = """\
 # For a team that also uses conda or mamba by hand. Copy it to ~/.condarc.
 # Made by: envkit export condarc --mirror {choice}
-# envkit itself needs none of this: MIRROR={choice} does the same for one command, and the
+# envkit itself needs none of this: `--mirror {choice}` does the same for one command, and the
 # lock files hold upstream's addresses whichever mirror served them.
 # The facts and their sources are in envkit/data/mirrors.yaml, as of {as_of}; no host was contacted for this.
 

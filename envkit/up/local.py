@@ -35,7 +35,8 @@ def wheels_variant(known: Matrix, request: Request) -> Variant:
     asked = parse_constraint(axes.torch) if axes.torch else None
     if axes.torch and asked is None:
         raise InputError(
-            _("'{value}' is not a version of torch").format(value=axes.torch), _("write TORCH=2.7, or 2.7.1")
+            _("'{value}' is not a version of torch").format(value=axes.torch),
+            _("write `--torch 2.7`, or 2.7.1"),
         )
     return replace(
         variant,
@@ -53,7 +54,7 @@ def _cuda(written: str | None) -> str | None:
     found = cuda_version(written or "")
     if found is None:
         raise InputError(
-            _("'{value}' is not a CUDA version").format(value=written), _("write CUDA=12.6, or cpu")
+            _("'{value}' is not a CUDA version").format(value=written), _("write `--cuda 12.6`, or cpu")
         )
     return None if found == CPU else found
 

@@ -45,7 +45,7 @@ def require_room(wheels: Sequence[Wheel], prefix: Path, cache: Path, observer: O
                     folder=folder, free=spoken(free), needed=spoken(needed)
                 ),
                 _(
-                    "free some space (`envkit clean`), or choose another disk: `--prefix` (PREFIX=), "
+                    "free some space (`envkit clean`), or choose another disk: `--prefix`, "
                     "ENVKIT_HOME, ENVKIT_CACHE"
                 ),
             )

@@ -184,7 +184,7 @@ def test_a_word_after_the_options_of_run_is_someone_elses() -> None:
 def test_an_unknown_way_is_named() -> None:
     done = envkit("variants", "--progress", "dance")
     assert done.returncode == 2
-    assert "'dance' is not one of" in done.stderr
+    assert "'dance' is none of" in done.stderr
     assert envkit("variants", ENVKIT_PROGRESS="dance").returncode == 2
 
 
