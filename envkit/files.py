@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
@@ -19,7 +21,9 @@ __all__ = [
     "ScalarErrors",
     "line_of",
     "load_yaml",
+    "open_plain",
     "parse_json",
+    "read_plain",
     "read_text",
     "read_yaml",
     "refuse_bomb",
@@ -253,10 +257,25 @@ def write_atomically(path: Path, text: str | bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
+def open_plain(path: Path) -> IO[bytes]:
+    """A plain file to read. OSError for anything else: reading a pipe or a device would never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, _("it is no plain file"), str(path))
+
+
+def read_plain(path: Path) -> bytes:
+    """The bytes of a plain file that somebody else may have put there. Raises as `open_plain` does."""
+    with open_plain(path) as file:
+        return file.read()
+
+
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file's bytes, in hex."""
+    """The sha256 of a plain file's bytes, in hex. Raises as `open_plain` does."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         while block := file.read(_READ_SIZE):
             digest.update(block)
     return digest.hexdigest()

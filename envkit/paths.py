@@ -6,7 +6,13 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["NoHome", "cache", "environments", "home", "scratch", "state"]
+__all__ = ["CACHED", "NoHome", "cache", "environments", "home", "scratch", "state"]
+
+
+CACHED = frozenset(
+    {"bundles", "downloads", "pip", "pip-files", "pkgs", "pypi", "repodata", "tools", "wheels"}
+)
+"""The folders of the cache."""
 
 
 class NoHome(OSError):

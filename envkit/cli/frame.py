@@ -227,6 +227,10 @@ def execute(arguments: Sequence[str]) -> int:
         hint = _("free some space or choose a folder you may write to")
         return _fail(command, asked, ExitCode.ENVIRONMENT, text, hint)
     except Exception as problem:
+        if isinstance(problem.__cause__, KeyboardInterrupt):  # wrapped where a class was made
+            return _fail(
+                command, asked, ExitCode.INTERRUPTED, _("interrupted"), _("run the same command again")
+            )
         return _bug(command, asked, problem)
 
 

@@ -19,6 +19,7 @@ __all__ = ["diagnose", "judge"]
 
 _PAGE_ID = re.compile(r"(?i)\b(?:page|request|trace|event|ray|incident)[ _-]?id\b\W{0,16}([\w.:-]{4,80})")
 _FORBIDDEN = frozenset({401, 403, 407, 451})
+_CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
 _MISSING = frozenset({404, 410})
 _LONGEST = 7 * 24 * 3600.0
 
@@ -32,12 +33,13 @@ def diagnose(problem: httpx.HTTPError, url: str, *, answered: bool) -> Attempt:
 
 
 def judge(response: httpx.Response, url: str) -> Attempt | None:
-    """The attempt that ended in a status other than success; None for 200, 206 and 304.
+    """The attempt that ended in a status other than success; None for 200, 206 and a 304 that was asked for.
 
     Of a refusal the page's ID is kept: it is what a mirror's operators ask for (tuna/issues#2264).
     """
     status = response.status_code
-    if status in (200, 206, 304):
+    conditional = not _CONDITIONS.isdisjoint(name.lower() for name in response.request.headers)
+    if status in (200, 206) or (status == 304 and conditional):
         return None
     detail, kind, wait = f"HTTP {status} {response.reason_phrase}".rstrip(), "status", 0.0
     if status in _MISSING:

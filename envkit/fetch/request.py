@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +28,8 @@ __all__ = ["Request", "from_directory"]
 _BLOCK = 1 << 20
 _BEGINNING = 64
 _MOST_REDIRECTS = 5
+_SLOWEST = 100
+"""Bytes a second below which a host counts as one that gives nothing."""
 
 
 def from_directory(wanted: Wanted, candidate: Candidate, path: Path) -> Served:
@@ -94,7 +97,7 @@ class Request:
                 if len(trail) > 1
                 else candidate.attempt("untrusted", str(problem), allow=candidate.host)
             ) from None
-        except httpx.InvalidURL as problem:
+        except (httpx.InvalidURL, UnicodeError) as problem:  # IDNA's errors are of the second kind
             raise Failed(candidate.attempt("redirect", str(problem))) from None
         _check_content(self.wanted, candidate, self.partial)
         return Served(path=self.partial, candidate=candidate, received=received, headers=headers)
@@ -186,11 +189,27 @@ class Request:
             )
             raise Failed(self.candidate.attempt("room", detail), needed=needed)
 
+    def _not_crawling(self, response: httpx.Response) -> Iterator[bytes]:
+        """The body as it comes. A byte now and then is a stall that no time-out of a socket sees."""
+        limit = self.session.patience.stall
+        end, received, before = time.monotonic() + limit, 0, 0
+        for block in response.iter_bytes() if "Content-Encoding" in response.headers else response.iter_raw():
+            received += len(block)
+            if (now := time.monotonic()) > end:
+                if received - before < _SLOWEST * limit:
+                    detail = _("only {count} bytes in {seconds:.0f} s").format(
+                        count=received - before, seconds=now - end + limit
+                    )
+                    gained = before if self.wanted.sha256 is not None else 0
+                    raise Failed(self.candidate.attempt("stalled", detail), gained=gained)
+                end, before = now + limit, received
+            yield block
+
     def _receive(self, response: httpx.Response, start: int, digest: hashlib._Hash) -> int:
         """Write the body from `start` on and check the whole; the number of bytes that came."""
         received = 0
         largest = self.wanted.largest if self.wanted.size is None else self.wanted.size
-        blocks = _in_blocks(response)
+        blocks = _in_blocks(self._not_crawling(response))
         block = next(blocks, b"")
         if not start:
             _check_beginning(self.candidate, block)
@@ -221,10 +240,10 @@ class Request:
         return received
 
 
-def _in_blocks(response: httpx.Response) -> Iterator[bytes]:
+def _in_blocks(body: Iterable[bytes]) -> Iterator[bytes]:
     """The body in blocks as they come, none empty and the first long enough to be recognised."""
     beginning = b""
-    for block in response.iter_bytes() if "Content-Encoding" in response.headers else response.iter_raw():
+    for block in body:
         if len(beginning) < _BEGINNING:
             beginning += block
             if len(beginning) >= _BEGINNING:

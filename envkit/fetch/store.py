@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envkit.errors import Error
 from envkit.fetch.disk import private_folder, read_note, writing
 from envkit.fetch.gathering import held
 from envkit.fetch.unpack import entries, unpack
@@ -57,6 +58,11 @@ class Store:
         from filelock import Timeout
 
         use(self.folder.parent)
+        if not self._own.is_dir() and self.entries():
+            raise Error(
+                _("{folder} holds packages of another program").format(folder=self.folder),
+                _("set ENVKIT_CACHE to a folder of its own"),
+            )
         with writing(self.folder):
             for folder in (self.folder, self._own, self._seals, self._locks, self._unpacking):
                 private_folder(folder)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envkit.errors import Error, InputError
+from envkit.files import open_plain
 from envkit.install.variables import environment_variables
 from envkit.messages import _
 from envkit.model import Environment
@@ -70,7 +71,7 @@ def _mapped(prefix: Path) -> mmap.mmap | None:
     """
     for name in ("envkit", "history"):
         try:
-            with (prefix / "conda-meta" / name).open("rb") as file:
+            with open_plain(prefix / "conda-meta" / name) as file:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):
             continue

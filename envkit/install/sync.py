@@ -58,6 +58,8 @@ def _earlier(prefix: Path) -> Plan | None:
     """What the environment was made of; None where its lock cannot be read."""
     from envkit.lock import read_lock
 
+    if not marker.lock_copy(prefix).is_file():  # reading a pipe would never end
+        return None
     try:
         written = marker.read(prefix)
         return plan(read_lock(marker.lock_copy(prefix)), written.platform if written else None)

@@ -78,6 +78,11 @@ def check_place(prefix: Path) -> bool:
             ),
             _("choose another folder with `--prefix DIR`"),
         )
+    if _is_cache(prefix):
+        raise InputError(
+            _("{path} lies in the cache, which `envkit clean` empties").format(path=prefix),
+            _("choose another folder with `--prefix DIR`"),
+        )
     if prefix.is_symlink():
         raise InputError(
             _("{path} is a symbolic link that leads in a circle").format(path=prefix),
@@ -110,6 +115,15 @@ def check_target(prefix: Path) -> bool:
         _refuse_nested(prefix)
     _make_parent(prefix.parent)
     return replaces
+
+
+def _is_cache(prefix: Path) -> bool:
+    """Whether `prefix` is in the cache or holds it. What shares its folder is not."""
+    cache, place = Path(os.path.realpath(paths.cache())), Path(os.path.realpath(prefix))
+    inside = place.is_relative_to(cache) and not cache.is_relative_to(os.path.realpath(paths.home()))
+    if inside:  # ENVKIT_CACHE names a folder that has more than the cache
+        return place == cache or place.relative_to(cache).parts[0] in paths.CACHED
+    return place.is_relative_to(cache) or cache.is_relative_to(place)
 
 
 def _refuse(prefix: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from envkit.errors import Error
-from envkit.files import parse_json
+from envkit.files import parse_json, read_plain
 from envkit.messages import _
 from envkit.model import Environment
 
@@ -108,7 +108,7 @@ def _assignments(listing: bytes) -> Iterator[tuple[str, str]]:
 
 def _read_variables(file: Path, *, nested: bool) -> dict[str, str | None]:
     try:
-        document = parse_json(file.read_text(encoding="utf-8"))
+        document = parse_json(read_plain(file))
         variables = document.get("env_vars", {}) if nested else document
         pairs = {str(name): str(value) for name, value in variables.items()}
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from envkit.errors import InputError
-from envkit.files import parse_json
+from envkit.files import parse_json, read_plain
 from envkit.messages import _
 from envkit.model import Package
 
@@ -46,7 +46,7 @@ def packages_of(
 def read_record(path: Path) -> Mapping[str, Any]:
     """One record of conda-meta. Raises InputError for one that cannot be read."""
     try:
-        record = parse_json(path.read_bytes())
+        record = parse_json(read_plain(path))
         if not isinstance(record, dict) or not all(
             isinstance(record[key], str) for key in ("name", "version")
         ):
@@ -111,7 +111,7 @@ def _origin(folder: Path) -> tuple[str, str]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_plain(path).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -151,6 +151,20 @@ def test_a_bug_is_kept_in_a_file_and_exits_70(tmp_path: Path) -> None:
     assert "by nought" in (tmp_path / "state" / "last-bug.txt").read_text()
 
 
+def test_an_interrupt_that_an_import_wrapped_ends_in_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until Python 3.11, what `__set_name__` raises becomes the cause of another error."""
+    from envkit.cli import frame, variants
+
+    def wrapped() -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr(variants, "project", wrapped)
+    assert frame.execute(["variants"]) == 130
+    assert "bug" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_in_130(number: int) -> None:
     program = (

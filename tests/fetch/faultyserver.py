@@ -19,7 +19,8 @@ class Fault:
     """How a server answers for one path instead of giving the file.
 
     `cut` sends that many bytes of the announced length, then closes; `hang` sends that many and falls
-    silent; `flip` gives the right number of wrong bytes. `announce` is the length that is said instead of
+    silent; `drip` gives one byte every so many seconds, `flip` the right number of wrong bytes.
+    `announce` is the length that is said instead of
     the true one, "" for none: then the connection's end is the body's. `times` faults, then health.
     """
 
@@ -28,6 +29,7 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: int | None = None
     hang: int | None = None
+    drip: float | None = None
     flip: bool = False
     announce: str | None = None
     no_range: bool = False
@@ -167,6 +169,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content[: fault.hang])
             self.wfile.flush()
             self.owner.closing.wait(20)
+            self.close_connection = True
+        elif fault is not None and fault.drip is not None:
+            for place in range(len(content)):
+                self.wfile.write(content[place : place + 1])
+                if self.owner.closing.wait(fault.drip):
+                    break
             self.close_connection = True
         elif fault is not None and fault.cut is not None:
             self.wfile.write(content[: fault.cut])

@@ -141,6 +141,9 @@ FAULTS = {
     "redirect in a circle": Row(redirect("/{path}"), "redirected too often", asked=6),
     "redirect to no web address": Row(redirect("gopher://x/y"), "no web address"),
     "redirect to nonsense": Row(redirect("https://[x/y"), ""),
+    "redirect to no name of a host": Row(redirect("https://xn--/x"), ""),
+    "304 that nobody asked for": Row(Fault(status=304), "HTTP 304"),
+    "a byte now and then": Row(Fault(drip=0.1), "only "),
 }
 CASES = [(fault, file, count) for fault, row in FAULTS.items() for file in row.files for count in (1, 2)]
 
@@ -161,7 +164,7 @@ def test_a_file_comes_from_the_next_mirror_and_one_line_says_why(
                 for name, text in row.fault.headers.items()
             }
             server.faults[path] = replace(row.fault, headers=headers)
-    patience = replace(IMPATIENT, stall=0.35) if "stall" in fault else IMPATIENT
+    patience = replace(IMPATIENT, stall=0.35) if "stall" in fault or "byte" in fault else IMPATIENT
     routes = impatient(*(server.url for server in (*faulty, healthy)), patience=patience)
     assert kind.get(routes, tmp_path, notes, row.sizes) == kind.right
     assert inside.connections == 0

@@ -479,3 +479,42 @@ def test_a_package_of_the_pip_section_changed_missing_and_of_another_version(wit
     for left in (with_pip.prefix / SITE_PACKAGES).glob("[Tt]iny_[Ww]heel*"):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     assert check_of(looked(with_pip), "drift.missing").data["packages"] == ["tiny-wheel 1.0"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "conda-meta/linked-1.0-0.json",
+        "conda-meta/envkit-lock.yml",
+        f"{SITE_PACKAGES}/odd-1.0.dist-info/RECORD",
+        f"{SITE_PACKAGES}/odd-1.0.dist-info/METADATA",
+        f"{SITE_PACKAGES}/odd.pth",
+        "bin/where",
+        "share/text.txt",
+    ],
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    channel: Channel, installer, tmp_path: Path, place: str
+) -> None:
+    made = installer(real_lock(tmp_path / "lock.yml", *channel.packages))
+    file = made.prefix / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    command = "import sys; from envkit.install import *; drift(read_environment(sys.argv[1]), deep=True)"
+    subprocess.run([sys.executable, "-c", command, str(made.prefix)], check=True, timeout=60)
+
+
+def test_a_path_file_with_a_nul_is_read_like_any_other(tiny: Environment) -> None:
+    (tiny.prefix / SITE_PACKAGES / "odd.pth").write_bytes(b"\xff\xfe\0/x\n/elsewhere\n")
+    assert "odd.pth" in check_of(looked(tiny), "drift.path-files").summary
+
+
+def test_a_pipe_for_a_lock_does_not_stop_the_next_installation(
+    tiny: Environment, lock: Lock, installer
+) -> None:
+    copy = marker.lock_copy(tiny.prefix)
+    copy.unlink()
+    os.mkfifo(copy)
+    done = subprocess.run(installer.command(lock, tiny.prefix), timeout=60, check=False)
+    assert done.returncode == 0

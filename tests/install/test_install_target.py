@@ -141,3 +141,19 @@ def _wait_for_start(process, how, prefix):
             return
         time.sleep(0.02)
     raise AssertionError("the child did not map the file")
+
+
+@pytest.mark.parametrize("below", ["", "pkgs/tiny", "downloads", "other/tiny"])
+def test_no_environment_where_clean_deletes(channel, installer, tmp_path, below):
+    with pytest.raises(InputError, match="lies in the cache"):
+        installer(channel.lock(), tmp_path / "cache" / below)
+
+
+def test_an_environment_beside_the_folders_of_a_cache(channel, installer, tmp_path, monkeypatch):
+    """ENVKIT_CACHE may name a disk on which the environments lie as well."""
+    monkeypatch.setenv("ENVKIT_CACHE", str(tmp_path / "disk"))
+    monkeypatch.setenv("ENVKIT_HOME", str(tmp_path / "disk" / "envkit"))
+    for name in ("mine", "envkit/envs/tiny"):
+        assert installer(channel.lock(), tmp_path / "disk" / name).prefix.is_dir()
+    with pytest.raises(InputError, match="lies in the cache"):
+        installer(channel.lock(), tmp_path / "disk" / "pkgs" / "tiny")

@@ -18,6 +18,7 @@ import pytest
 from tinychannel import Channel, TinyPackage
 
 from envkit import fetch, install
+from envkit.errors import Error
 from envkit.model import Lock
 from envkit.up.clean import KINDS, clean, here
 from envkit.up.clean.found import Place
@@ -408,3 +409,19 @@ def test_sizes_are_what_goes(place, lock):
         for path in [place.cache / "pkgs" / name, *(place.cache / "pkgs" / name).rglob("*")]
     )
     assert blocks <= one.size <= blocks + 8192
+
+
+def test_a_cache_in_a_folder_that_others_use_takes_nothing_of_theirs(place: Place, lock: Lock) -> None:
+    """ENVKIT_CACHE may be where conda has its packages, or where somebody keeps bundles."""
+    theirs = (
+        "pkgs/numpy-2.0-0/info/files", "pkgs/numpy-2.0-0.lock", "pkgs/urls.txt", "bundles/team.tar",
+        "wheels/work/thesis", "downloads/film.partial", "repodata/notes.txt",
+    )  # fmt: skip
+    for name in theirs:
+        file = place.cache / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    clean(place, every=True)
+    assert all((place.cache / name).read_text() == name for name in theirs)
+    with pytest.raises(Error, match="another program"):
+        installed(lock, place)

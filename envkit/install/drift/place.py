@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from envkit.files import open_plain
 from envkit.install.drift.records import Record
 
 __all__ = ["made_for"]
@@ -43,7 +44,7 @@ def _named(prefix: Path, records: Sequence[Record]) -> Iterator[bytes]:
             file = prefix / path
             if file.is_symlink():
                 continue
-            with file.open("rb") as opened:
+            with open_plain(file) as opened:
                 head = opened.read(_HEAD)
         except OSError:
             continue

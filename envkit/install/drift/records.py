@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from envkit.errors import InputError
+from envkit.files import read_plain
 from envkit.install.pip_section import distributions
 from envkit.lock.installed import read_record
 from envkit.messages import _
@@ -130,7 +131,7 @@ def pip_records(prefix: Path, claimed: Collection[str]) -> tuple[tuple[Record, .
         name, _dash, version = folder.name.removesuffix(".dist-info").partition("-")
         file = folder / "RECORD"
         try:
-            text = file.read_text(encoding="utf-8", errors="surrogateescape")
+            text = read_plain(file).decode("utf-8", "surrogateescape")
             rows = tuple(_pip_rows(prefix, folder.parent, text))
             written = file.stat().st_mtime_ns
         except (OSError, csv.Error, ValueError) as problem:

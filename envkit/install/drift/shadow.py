@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from envkit.files import open_plain
+
 __all__ = ["PathFile", "Shadow", "library_path", "path_files", "python_path", "site_customs", "user_site"]
 
 _MODULE = re.compile(r"([A-Za-z_]\w*)(\.py|(\.[\w-]+)*\.so)\Z")
@@ -148,13 +150,13 @@ def _scan(folder: str) -> tuple[os.DirEntry[str], ...]:
 
 def _leading_out(file: Path, prefix: Path, *, trusted: bool) -> Iterator[str]:
     try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            lines = opened.read(_LARGEST).splitlines()
+        with open_plain(file) as opened:
+            lines = opened.read(_LARGEST).decode("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:
         text = line.strip()
-        if not text or text.startswith("#"):
+        if not text or text.startswith("#") or "\0" in text:  # Python adds no such path either
             continue
         if text.startswith(("import ", "import\t")):
             if not trusted:

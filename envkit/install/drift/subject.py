@@ -60,7 +60,7 @@ def wanted(subject: Subject, given: Lock | None) -> tuple[Plan | None, Check]:
     )
     try:
         written = marker.read(subject.prefix)
-        if given is None and not copy.exists():
+        if given is None and not copy.is_file():
             text = _("there is no copy of a lock in it: its packages cannot be compared")
             return None, skip("drift.lock", text, name_one)
         lock = given or read_lock(copy)

@@ -12,6 +12,7 @@ from pathlib import Path
 from envkit.fetch.store import Store
 from envkit.fetch.use import alone as alone_in
 from envkit.fetch.wheels import wheel_cache
+from envkit.files import read_plain
 from envkit.install import marker
 from envkit.up.clean.found import Found, Place
 
@@ -21,6 +22,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SCRATCH = re.compile(r"tmp[a-z0-9_]+|\.lock")
+_INDEX = re.compile(r".+\.json.*")
 _CHANNEL = re.compile(r"/wheels/channels/([0-9a-f]{32})(?:/|\b)")
 
 
@@ -38,17 +41,23 @@ def unfinished(place: Place) -> Iterator[Found]:
     """What killed runs left half-made, and what would not be trusted again."""
     store = Store(place.cache)
     own = store.folder / ".envkit"
-    for folder in (own / "unpacking", place.cache / "wheels" / "work", place.cache / "bundles"):
-        yield from (Found(path=path) for path in _children(folder))
+    yield from (Found(path=path) for path in _children(own / "unpacking"))
+    for folder in (place.cache / "wheels" / "work", place.cache / "bundles"):
+        yield from (Found(path=path) for path in _children(folder) if _SCRATCH.fullmatch(path.name))
     yield from (
         Found(path=path) for path in _children(place.cache / "repodata") if path.name.startswith(".fetch-")
     )
+    # ENVKIT_CACHE may name a folder that others use too: conda's own packages also lie in `pkgs`.
     whole = _whole(store)
-    for name in store.entries():
+    for name in store.entries() if own.is_dir() else ():
         if name not in whole:
             yield Found(path=store.folder / name, delete=partial(store.evict, name))
     # Locks and seals of packages that are gone; nobody waits for one, for nobody uses the cache.
-    notes = [*_children(own / "seals"), *_children(own / "locks"), *store.folder.glob("*.lock")]
+    notes = [
+        *_children(own / "seals"),
+        *_children(own / "locks"),
+        *(store.folder.glob("*.lock") if own.is_dir() else ()),
+    ]
     for note in sorted(notes):
         if note.stem not in whole and note.name != ".cache.lock":
             yield Found(path=note)
@@ -62,7 +71,7 @@ def partial_downloads(place: Place) -> Iterator[Found]:
     """Downloads that were cut off and would be resumed."""
     unpacked = set(_whole(Store(place.cache)).values())
     for path in _children(place.cache / "downloads"):
-        if path.suffix == ".partial" and path.stem not in unpacked:
+        if path.suffix == ".partial" and _SHA256.fullmatch(path.stem) and path.stem not in unpacked:
             yield Found(path=path)
 
 
@@ -77,7 +86,7 @@ def packages(place: Place) -> Iterator[Found]:
     """Unpacked packages that no environment uses."""
     store = Store(place.cache)
     recorded = _recorded(place)
-    for name in store.entries():
+    for name in store.entries() if (store.folder / ".envkit").is_dir() else ():
         if name not in recorded and not _is_linked(store.folder / name):
             yield Found(
                 path=store.folder / name,
@@ -134,7 +143,7 @@ def pip(place: Place) -> Iterator[Found]:
 def repodata(place: Place) -> Iterator[Found]:
     """The indexes of channels."""
     for path in _children(place.cache / "repodata"):
-        if not path.name.startswith(".fetch-"):
+        if _INDEX.fullmatch(path.name):
             yield Found(path=path)
 
 
@@ -162,7 +171,7 @@ def _channels_named(place: Place) -> Iterator[str]:
     locks += [marker.lock_copy(prefix) for prefix in _children(place.environments)]
     for lock in locks:
         try:
-            text = lock.read_text(encoding="utf-8", errors="replace")
+            text = read_plain(lock).decode("utf-8", "replace")
         except OSError:
             continue
         yield from _CHANNEL.findall(text)
