@@ -21,7 +21,6 @@ from envkit.messages import _
 from envkit.model import Lock
 from envkit.up import kept_lock, project
 
-
 _BEGINNING = 10
 """Bytes at the beginning of an export that are the same for every lock."""
 
