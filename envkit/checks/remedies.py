@@ -55,7 +55,8 @@ REMEDIES: dict[str, Callable[[], str]] = {
     ),
     "numpy-major": lambda: _('this torch was built for NumPy 1: pin "numpy<2" and make the lock again'),
     "missing-library": lambda: _(
-        "a library that torch needs is not there: make the environment again; LD_LIBRARY_PATH should be unset"
+        "a library that torch needs is not there: `envkit drift NAME --repair` makes the environment again;"
+        " LD_LIBRARY_PATH should be unset"
     ),
     "cpu-build": lambda: _(
         "a CPU build was installed: ask for CUDA (`envkit up --cuda 12.4`); when solving on a machine without"

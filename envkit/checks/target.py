@@ -58,10 +58,16 @@ class Target:
 
     @property
     def renewal(self) -> str:
-        """What to run to make this environment again."""
+        """What to run to make this environment again.
+
+        Its own copy of the lock mends it whatever it was made from: `install` knows no name of a stranger's
+        lock or of the wheel channel, and finds an environment current that only files were broken in.
+        """
         if self.environment is None:
             return _("check the path, or name an environment: `envkit variants` lists them")
-        return _("make it again: `envkit up`, or `envkit install {name}`").format(name=self.environment.name)
+        from envkit.install.drift.subject import Subject
+
+        return Subject(environment=self.environment).repair
 
     def variables(self) -> tuple[dict[str, str], str]:
         """The variables to run it in, and why they are not the environment's own ("" if they are)."""

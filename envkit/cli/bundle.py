@@ -19,7 +19,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @verb("bundle")
-@click.argument("variant", required=False)
+@click.argument("variant", metavar="[VARIANT|ENVIRONMENT]", required=False)
 @axes_options
 @mirror_options
 @click.option("--lock", type=_FILE, help="Bundle this lock file instead of a variant's.")
@@ -40,7 +40,8 @@ def command(
 ) -> Outcome:
     """One plain tar: packages, lock, spec, envkit's own wheels and install.sh. On the other machine
     `envkit install --from FILE`, or, with a POSIX shell and Python alone, unpack it and
-    `sh install.sh PREFIX`. Run again after it was interrupted, it goes on.
+    `sh install.sh PREFIX`. Run again after it was interrupted, it goes on. An installed ENVIRONMENT that is
+    no variant is bundled from the lock it was made from.
     """
     request = request_of(
         variant,

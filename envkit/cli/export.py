@@ -11,7 +11,7 @@ import click
 from envkit.channels import MAINLAND, condarc_text, pip_conf_text
 from envkit.cli.axes import chosen_variants, matrix_channels
 from envkit.cli.frame import Outcome, Session, verb
-from envkit.errors import InputError
+from envkit.errors import Error, InputError
 from envkit.files import write_atomically
 from envkit.host import read_host
 from envkit.lock import LOCK_NAME, read_lock
@@ -20,6 +20,9 @@ from envkit.matrix import Axes
 from envkit.messages import _
 from envkit.model import Lock
 from envkit.up import kept_lock, project
+
+_BEGINNING = 10
+"""Bytes at the beginning of an export that are the same for every lock."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,8 +110,34 @@ def command(
     text = KINDS[kind].make(session, asked)
     if output is None:
         return Outcome(data={"kind": kind, "text": text}, text=text.rstrip("\n"))
+    _refuse_to_replace(output, text, of_people=KINDS[kind].of_mirrors)
     write_atomically(output, text)
     return Outcome(data={"kind": kind, "path": str(output)}, text=_("{path}: written").format(path=output))
+
+
+def _refuse_to_replace(path: Path, text: str, *, of_people: bool) -> None:
+    """Raise InputError where a file would be lost that the same command did not make.
+
+    A .condarc is written on by hand (`of_people`): whatever else stands there is kept. Any other export may
+    take the place of one that begins like it.
+    """
+    raw = text.encode()
+    try:
+        if not path.is_file() or path.stat().st_size == 0:
+            return
+        known = len(raw) + 1 if of_people else _BEGINNING
+        with path.open("rb") as file:
+            if file.read(known) == raw[:known]:
+                return
+    except OSError as problem:
+        raise Error(
+            _("cannot read {path}: {reason}").format(path=path, reason=problem.strerror or problem),
+            _("choose another name with `-o`, or move it away"),
+        ) from None
+    raise InputError(
+        _("{path} is there already with another content; it is not replaced").format(path=path),
+        _("choose another name with `-o`, or move it away"),
+    )
 
 
 def _lock(session: Session, source: str | None) -> Lock:

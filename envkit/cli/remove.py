@@ -12,12 +12,14 @@ from envkit.up.proof import forget
 
 
 @verb("remove")
-@click.argument("environment")
-def command(session: Session, environment: str) -> Outcome:
-    found = removable(environment)
+@click.argument("environment", required=False)
+def command(session: Session, environment: str | None) -> Outcome:
+    found = removable(environment or "")
     forget(found)
     install.remove(found, session.observer)
     return Outcome(
         data={"environment": found.name, "prefix": str(found.prefix)},
-        text=_("removed {prefix}").format(prefix=found.prefix),
+        text=_("removed {prefix}; its packages stay in the cache: `envkit clean packages` frees them").format(
+            prefix=found.prefix
+        ),
     )

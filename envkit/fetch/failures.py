@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from envkit.channels import shown
+from envkit.channels import MAINLAND, shown, table
 from envkit.errors import Error
 from envkit.messages import _
 
@@ -94,20 +94,30 @@ def failure(name: str, attempts: Sequence[Attempt]) -> FetchError:
             _("no host can be reached for {name}:").format(name=name) + "\n" + "\n".join(lines),
             _(
                 "let one of them through the firewall or set HTTPS_PROXY; or choose a mirror that you reach "
-                "(`--mirror tuna`), a copy of the channels (`--mirror file:///dir`, with CHANNEL/linux-64/… "
+                "({mirrors}), a copy of the channels (`--mirror file:///dir`, with CHANNEL/linux-64/… "
                 "in it), or the wheels that pip reaches (`--mirror wheels`)"
-            ),
+            ).format(mirrors=_others(asked)),
             attempts=attempts,
         )
     if refused := [attempt.allow for attempt in asked if attempt.allow]:
         hint = _("where you trust it: --allow-host {host}").format(host=refused[0])
     else:
-        hint = _("choose another mirror, or a list in order: `--mirror official,tuna`")
+        hint = _("choose another mirror, or a list in order: {mirrors}").format(
+            mirrors=_others(asked, first="official,")
+        )
     return FetchError(
         _("{name} cannot be had:").format(name=name) + "\n" + "\n".join(lines),
         hint,
         attempts=attempts,
     )
+
+
+def _others(asked: Sequence[Attempt], first: str = "") -> str:
+    """An option that names a mirror in mainland China which was not just asked in vain."""
+    known = {mirror: table().mirrors[mirror] for mirror in MAINLAND}
+    hosts = {attempt.host for attempt in asked}
+    left = [name for name, mirror in known.items() if mirror.host not in hosts]
+    return f"`--mirror {first}{left[0]}`" if left else _("`envkit mirrors` lists them")
 
 
 def host_of(url: str) -> str:

@@ -202,12 +202,14 @@ def _named(word: str, facts: Table) -> list[Transport]:
         return [Upstream()]
     if key in facts.mirrors:
         return [_site(facts.mirrors[key], facts)]
-    near = difflib.get_close_matches(key, (AUTO, OFFICIAL, *facts.mirrors), n=3, cutoff=0.7)
+    names = (AUTO, OFFICIAL, *facts.mirrors)
+    near = difflib.get_close_matches(key, names, n=1, cutoff=0.7)
+    hint = _("choose one of {names}, the URL of a conda server, or file:///a/directory").format(
+        names=", ".join(names)
+    )
     raise InputError(
         _("there is no mirror '{word}'").format(word=shown(word)),
-        _("choose one of {names}, the URL of a conda server, or file:///a/directory").format(
-            names=", ".join(near or (AUTO, OFFICIAL, *facts.mirrors))
-        ),
+        _("did you mean {name}? Else {hint}").format(name=near[0], hint=hint) if near else hint,
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from envkit import paths
 from envkit.errors import Error, InputError
 from envkit.install import conda, marker
 from envkit.install.busy import refuse_busy
-from envkit.install.current import read_environment
+from envkit.install.current import names, read_environment
 from envkit.install.hold import hold, lock_file
 from envkit.install.stage import left_behind, recover, staged
 from envkit.install.target import check_target, locate
@@ -23,13 +24,25 @@ def removable(name_or_prefix: str) -> Environment:
 
     Raises as `read_environment` does where there is none.
     """
+    if not name_or_prefix:
+        none = _("there is none yet: make one with `envkit up`")
+        raise InputError(_("no environment was named"), _others() or none)
     try:
         return read_environment(name_or_prefix)
-    except Error:
+    except Error as problem:
         prefix = locate(name_or_prefix)
         if not (marker.path(prefix).is_file() or _half_removed(prefix)):
+            if isinstance(problem, InputError) and (hint := _others()):
+                raise InputError(problem.message, hint) from None
             raise
         return Environment(name=prefix.name, prefix=prefix)
+
+
+def _others() -> str:
+    """A hint that lists the environments that could be removed, damaged ones too; "" where there are none."""
+    found = [path.parent.parent.name for path in paths.environments().glob("*/conda-meta/envkit")]
+    listed = ", ".join(sorted({*found, *names()}))
+    return _("there are: {names}; of one elsewhere give the path").format(names=listed) if listed else ""
 
 
 def remove(environment: Environment, observer: Observer = SILENT) -> None:

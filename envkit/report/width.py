@@ -5,10 +5,13 @@ Source: Unicode Standard Annex #11, East Asian Width.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 
 __all__ = ["pad", "width", "wrap"]
+
+_QUOTED = re.compile(r"`[^`\n]+`")
 
 
 def width(text: str) -> int:
@@ -25,7 +28,7 @@ def wrap(text: str, columns: int) -> list[str]:
     """The text in lines of at most that many columns.
 
     Lines break at spaces, and before and after wide characters; what has no such place (a path, a URL) is
-    left whole, so that it can still be copied.
+    left whole, so that it can still be copied, and so is a command in backticks.
     """
     lines: list[str] = []
     current = ""
@@ -41,9 +44,10 @@ def wrap(text: str, columns: int) -> list[str]:
 
 def _pieces(text: str) -> Iterator[str]:
     """What must stay together, each with the space after it."""
+    whole = {place for quoted in _QUOTED.finditer(text) for place in range(quoted.start() + 1, quoted.end())}
     piece = ""
-    for character in text:
-        if piece and _may_break(piece[-1], character):
+    for place, character in enumerate(text):
+        if piece and place not in whole and _may_break(piece[-1], character):
             yield piece
             piece = ""
         piece += character

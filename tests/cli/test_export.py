@@ -88,3 +88,31 @@ def test_a_folder_is_exported_like_the_lock_in_it(capsys: pytest.CaptureFixture[
     told = capsys.readouterr().out
     assert execute(["export", "explicit", str(folder / "conda-lock.yml"), "--platform", "linux-64"]) == 0
     assert told == capsys.readouterr().out
+
+
+def test_a_file_that_something_else_made_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    own = tmp_path / ".condarc"
+    own.write_text("channels: [mine]\n")
+    for kind in ("condarc", "pip-conf", "environment"):
+        source = [] if KINDS[kind].of_mirrors else [str(LOCK)]
+        assert execute(["export", kind, *source, "-o", str(own)]) == 2
+        assert own.read_text() == "channels: [mine]\n"
+        assert "`-o`" in capsys.readouterr().err
+    made = tmp_path / "made"
+    made.touch()
+    assert execute(["export", "condarc", "-o", str(made)]) == 0
+    assert execute(["export", "condarc", "-o", str(made)]) == 0
+    assert execute(["export", "condarc", "--mirror", "tuna", "-o", str(made)]) == 2
+
+
+@pytest.mark.parametrize("kind", ["explicit", "pixi", "environment"])
+def test_an_older_export_is_replaced(kind: str, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    assert execute(["export", kind, str(LOCK), "-o", str(made)]) == 0
+    whole = made.read_text()
+    made.write_text(whole[: len(whole) // 2])
+    assert execute(["export", kind, str(LOCK), "-o", str(made)]) == 0
+    assert made.read_text() == whole

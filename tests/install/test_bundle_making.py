@@ -27,6 +27,7 @@ from smallbundle import (
     members,
     mirror_and_lock,
     pip_sees,
+    tar_of,
     write_lock,
     write_shelf,
 )
@@ -297,9 +298,11 @@ def test_a_full_disk(make, tmp_path):
     """Told with numbers before the first byte; the old bundle is kept."""
     small = tmp_path / "small"
     small.mkdir()
+    old = tmp_path / "old.tar"
+    old.write_bytes(tar_of([(tarfile.TarInfo("bundle.json"), b"old")]))
     script = (
-        'mount -t tmpfs -o size=1m tmpfs "$SMALL" && printf "old " > "$SMALL/out.tar" && '
-        '"$@"; code=$?; cat "$SMALL/out.tar"; ls -A "$SMALL"; exit $code'
+        'mount -t tmpfs -o size=1m tmpfs "$SMALL" && cp "$OLD" "$SMALL/out.tar" && '
+        '"$@"; code=$?; cmp "$OLD" "$SMALL/out.tar" && printf "old "; ls -A "$SMALL"; exit $code'
     )
     command = [
         sys.executable, "-m", "envkit", "bundle", "--lock", str(make.lock), "--name", "tiny",
@@ -309,6 +312,7 @@ def test_a_full_disk(make, tmp_path):
         ["unshare", "-rm", "sh", "-c", script, "sh", *command],
         env={
             **os.environ, "PYTHONPATH": str(ROOT), "ENVKIT_HOME": str(tmp_path / "home"), "SMALL": str(small),
+            "OLD": str(old),
         },
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -325,10 +329,28 @@ def test_an_archive_that_changes_meanwhile(make, tmp_path):
                 (archive,) = make.mirror.rglob("bar-*.conda")
                 archive.write_bytes(b"x" * archive.stat().st_size)
 
-    (tmp_path / "out.tar").write_bytes(b"old")
+    old = tar_of([(tarfile.TarInfo("bundle.json"), b"old")])
+    (tmp_path / "out.tar").write_bytes(old)
     with pytest.raises(Error, match="changed while"):
         make(observer=Changing())
-    assert (tmp_path / "out.tar").read_bytes() == b"old"
+    assert (tmp_path / "out.tar").read_bytes() == old
+
+
+@pytest.mark.parametrize(
+    "other", [b"mine", tar_of([(tarfile.TarInfo("thesis.tex"), b"mine")])], ids=["text", "tar"]
+)
+def test_only_a_bundle_is_replaced_by_one(make, tmp_path, other):
+    output = tmp_path / "out.tar"
+    output.write_bytes(other)
+    with pytest.raises(InputError, match="is no bundle") as failed:
+        make()
+    assert "`-o`" in failed.value.hint
+    assert output.read_bytes() == other
+    output.unlink()
+    whole = make().path.read_bytes()
+    for old in (whole, whole[:1500], b""):
+        output.write_bytes(old)
+        assert make().path.read_bytes() == whole
 
 
 def test_the_wheel_of_envkit_is_whole():

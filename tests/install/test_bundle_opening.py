@@ -273,6 +273,19 @@ def test_a_harmed_folder(good, home, tmp_path, name, harm):
     assert not home.exists()
 
 
+def test_a_folder_that_lacks_a_member(good, home, tmp_path):
+    with tarfile.open(good) as tar:
+        tar.extractall(tmp_path / "folder")
+    (tmp_path / "folder" / "conda-lock.yml").unlink()
+    with (
+        pytest.raises(InputError, match=r"conda-lock\.yml is missing") as failed,
+        opened(tmp_path / "folder"),
+    ):
+        pytest.fail("it was opened")
+    assert "copy or unpack" in failed.value.hint
+    assert failed.value.path == tmp_path / "folder"
+
+
 @pytest.mark.parametrize("place", ["nothing.tar", ".", "pipe"])
 def test_what_is_no_bundle_at_all(home, tmp_path, place):
     os.mkfifo(tmp_path / "pipe")

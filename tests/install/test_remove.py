@@ -105,3 +105,13 @@ def test_a_folder_that_cannot_be_written_to(environment, installer):
     finally:
         environment.prefix.parent.chmod(0o700)
     assert environment.prefix.exists()
+
+
+def test_what_is_not_there_lists_what_is(environment):
+    damaged = environment.prefix.with_name("damaged") / "conda-meta"
+    damaged.mkdir(parents=True)
+    (damaged / "envkit").write_text("{")
+    for name in ("nothing", ""):
+        with pytest.raises(InputError) as failed:
+            removable(name)
+        assert "there are: damaged, tiny" in failed.value.hint

@@ -148,3 +148,11 @@ def test_wrapping_loses_nothing_but_spaces(text: str, columns: int) -> None:
     for line in lines:
         # What is too long is so because it has no place to break at.
         assert width(line) <= columns or wrap(line, 1) == [line]
+
+
+def test_a_command_in_backticks_stays_on_one_line() -> None:
+    command = "`rm -r /a/long/path /another/long/path 环境`"
+    assert wrap(f"if nobody needs them: {command}, or keep them", 20) == [
+        "if nobody needs", "them:", f"{command},", "or keep them",
+    ]  # fmt: skip
+    assert wrap("a lone ` is no quotation", 10) == ["a lone `", "is no", "quotation"]

@@ -60,6 +60,30 @@ def test_same_environment_as_over_the_mirror(ready: Project, installed: Project,
         assert "bundles" not in ours
 
 
+def test_an_installed_environment_is_bundled_from_its_own_lock(ready: Project, tmp_path: Path) -> None:
+    """Under a name that the wheel channel gives, and under one that nobody knows."""
+    output = str(tmp_path / "env.tar")
+    for name in ("wheels-py311-cpu", "strangers"):
+        hint = ready.fails("bundle", name, "-o", output, code=2)["hint"]
+        assert "--lock PREFIX/conda-meta/envkit-lock.yml" in hint
+        ready.ok("install", "--lock", str(ready.lock), "--name", name)
+        assert ready.ok("bundle", name, "-o", output)["name"] == name
+        with tarfile.open(output) as bundle:
+            assert bundle.extractfile("conda-lock.yml").read() == ready.lock.read_bytes()
+
+
+def test_offline_hints_at_no_bundle(ready: Project, tmp_path: Path) -> None:
+    text = ready.lock.read_text()
+    strange = tmp_path / "strange.yml"
+    strange.write_text(text)
+    hint = ready.fails(
+        "bundle", "--lock", str(strange), "--offline", "--mirror", "official", "-o", str(tmp_path / "e.tar"),
+        code=3,
+    )["hint"]  # fmt: skip
+    assert "--offline" in hint
+    assert "--from" not in hint
+
+
 def test_what_cannot_be_bundled(ready: Project, tmp_path: Path) -> None:
     output = str(tmp_path / "env.tar")
     ready.fails("bundle", "nothing-like-it", "-o", output, code=2)

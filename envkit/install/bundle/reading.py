@@ -88,7 +88,7 @@ def check_folder(folder: Path, observer: Observer) -> Checked:
     try:
         for member in contents.members:
             digest.update(header(member))
-            with _opened(folder / member.path) as file:
+            with _opened(folder / member.path, of=folder) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size != member.size:
                     raise _fault(
@@ -246,8 +246,11 @@ def _unexpected(block: bytes, wanted: Member) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """A plain file to read; a link, a pipe or a device in its place is not opened, or not waited for."""
+def _opened(path: Path, of: Path | None = None) -> Iterator[IO[bytes]]:
+    """A plain file to read; a link, a pipe or a device in its place is not opened, or not waited for.
+
+    `of` is the unpacked bundle that it is a member of.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -255,6 +258,12 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
                 raise InputError(_("it is no plain file"), _("name a bundle or the folder of one"), path=path)
             yield file
     except FileNotFoundError:
+        if of is not None:
+            raise InputError(
+                _("{member} is missing from it").format(member=path.relative_to(of)),
+                _("nothing was written; copy or unpack the bundle again"),
+                path=of,
+            ) from None
         raise InputError(
             _("there is no such file"), _("name a bundle, or a folder that one was unpacked into"), path=path
         ) from None

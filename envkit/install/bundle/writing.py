@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,8 +13,8 @@ from typing import IO
 
 from envkit.errors import Error, InputError
 from envkit.files import sha256_of
-from envkit.install.bundle.contents import Contents, Member
-from envkit.install.bundle.layout import END, first_header, header, padding, total
+from envkit.install.bundle.contents import MANIFEST, Contents, Member
+from envkit.install.bundle.layout import BLOCK, END, first_header, header, padding, total
 from envkit.install.hold import hold
 from envkit.install.space import is_full
 from envkit.messages import _
@@ -44,6 +45,11 @@ def check_output(output: Path) -> None:
         )
     if os.path.lexists(output) and not output.is_file():
         raise InputError(_("{path} is no plain file").format(path=output), _("choose another name with `-o`"))
+    if output.exists() and not _is_bundle(output):
+        raise InputError(
+            _("{path} is there already and is no bundle; it is not replaced").format(path=output),
+            _("choose another name with `-o`, or move it away"),
+        )
     parent = output.absolute().parent
     if not parent.is_dir():
         raise InputError(
@@ -53,6 +59,16 @@ def check_output(output: Path) -> None:
         raise Error(
             _("cannot write to {path}").format(path=parent), _("choose a folder you may write to with `-o`")
         )
+
+
+def _is_bundle(path: Path) -> bool:
+    """Whether a file is empty or begins as a bundle does, be it whole or not."""
+    try:
+        with path.open("rb") as file:
+            block = file.read(BLOCK)
+        return not block or tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape").name == MANIFEST
+    except (OSError, tarfile.TarError):
+        return False
 
 
 def write(contents: Contents, parts: Mapping[str, Content], output: Path, observer: Observer) -> str:
