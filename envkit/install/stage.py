@@ -69,7 +69,7 @@ def staged(prefix: Path, observer: Observer) -> Iterator[Stage]:
         yield stage
     finally:
         _restore(stage, prefix)
-        if not _discard(stage):
+        if not _discard(stage, prefix, observer):
             observer.note(_("{path} could not be removed and may be deleted").format(path=stage.folder))
 
 
@@ -91,14 +91,30 @@ def recover(prefix: Path, observer: Observer) -> None:
     """Undo what a killed process left: an old environment moved away comes back, its stage goes."""
     for stage in left_behind(prefix):
         _restore(stage, prefix)
-        _discard(stage)
+        if not _discard(stage, prefix, observer):
+            continue
         observer.note(
             _("cleared away what an interrupted installation left in {path}").format(path=stage.folder)
         )
 
 
-def _discard(stage: Stage) -> bool:
-    """Delete a stage; whether it is gone. Its owner goes last, by whom a half-deleted one is known."""
+def _discard(stage: Stage, prefix: Path, observer: Observer) -> bool:
+    """Delete a stage; whether it is gone. Its owner goes last, by whom a half-deleted one is known.
+
+    What a user put into the old environment is moved aside first; what cannot be is left where it is.
+    """
+    from envkit.install.keep import keep_strays
+
+    try:
+        for folder in (stage.prefix, stage.old):
+            keep_strays(folder, prefix, observer)
+    except OSError as problem:
+        observer.note(
+            _("{path} holds files of yours that cannot be moved: {reason}").format(
+                path=stage.folder, reason=problem.strerror or problem
+            )
+        )
+        return False
     for folder in (stage.prefix, stage.old, stage.gone):
         if folder.exists():
             remove_tree(folder)

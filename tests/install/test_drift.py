@@ -116,7 +116,7 @@ def test_looking_changes_nothing(tiny, tree_hash):
 def test_a_missing_package(tiny):
     (tiny.prefix / "conda-meta" / "data-1.0-0.json").unlink()
     report = looked(tiny)
-    assert findings(report) == {"drift.missing": Status.FAIL}
+    assert findings(report) == {"drift.missing": Status.FAIL, "drift.strays": Status.WARN}
     assert "data 1.0" in check_of(report, "drift.missing").summary
     assert "envkit drift tiny --repair" in check_of(report, "drift.missing").hint
 
@@ -360,8 +360,9 @@ def test_repair_brings_back_what_drifted(tiny, installer, tree_hash):
     assert done.after is not None
     assert findings(done.after).keys() <= {"drift.python-path", "drift.user-site", "drift.library-path"}
     assert tree_hash(tiny.prefix) == before
-    assert any("will be lost" in note and "mine.py" in note for note in notes)
-    assert installer.beside() == []
+    assert "1 files that belong to no package were moved to" in "\n".join(notes)
+    assert installer.beside() == ["tiny.kept"]
+    assert (tiny.prefix.parent / "tiny.kept" / SITE_PACKAGES / "mine.py").exists()
 
 
 def test_repair_of_a_clean_environment_does_nothing(tiny, installer):

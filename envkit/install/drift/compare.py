@@ -10,7 +10,7 @@ from envkit.install.drift import content, shell
 from envkit.install.drift.files import Files, examine, strays
 from envkit.install.drift.packages import compare
 from envkit.install.drift.place import made_for
-from envkit.install.drift.records import Record, normalised, pip_records, read_records
+from envkit.install.drift.records import Record, conda_files, normalised, pip_records, read_records
 from envkit.install.drift.subject import Subject, wanted
 from envkit.messages import _
 from envkit.model import Environment, Lock, Report
@@ -37,8 +37,7 @@ def drift(
     prefix = environment.prefix
     should, lock_check = wanted(subject, lock)
     records, faults = read_records(prefix)
-    by_conda = {row.path for record in records for row in record.rows}
-    by_conda |= {str(path) for record in records for path in record.document.get("files") or ()}
+    by_conda = conda_files(records)
     by_pip, pip_faults = pip_records(prefix, by_conda)
     packages = compare(prefix, records, should) if should is not None else None
     # What pip brought that is in no lock is a finding as it is, whatever became of its files.

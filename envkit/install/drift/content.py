@@ -109,8 +109,8 @@ def files(subject: Subject, found: Files, *, deep: bool) -> Iterator[Check]:
 def strays(subject: Subject, found: Mapping[str, int]) -> Check:
     """`drift.strays`"""
     if not found:
-        return ok("drift.strays", _("everything in site-packages belongs to a package"))
-    text = _("{count} files in site-packages belong to no package: {names}").format(
+        return ok("drift.strays", _("every file belongs to a package"))
+    text = _("{count} files belong to no package: {names}").format(
         count=sum(found.values()), names=some([path.rpartition("site-packages/")[2] for path in found])
     )
     hint = _("if nobody needs them: `rm -r {paths}`").format(paths=paths_of(subject, list(found)))

@@ -21,6 +21,8 @@ from envkit.install.drift.records import Record, Row
 
 __all__ = ["Files", "examine", "strays"]
 
+_MAKERS = ("conda-meta", "CACHEDIR.TAG")
+"""What whoever made the prefix wrote there of its own."""
 _EMPTY = hashlib.sha256().hexdigest()
 _SMALL = 1 << 20
 _FEW = 32
@@ -85,18 +87,12 @@ def examine(
 
 
 def strays(prefix: Path, known: Collection[str]) -> dict[str, int]:
-    """What lies in site-packages and belongs to no package: topmost paths in the prefix, with how many files.
+    """What belongs to no package: topmost paths in the prefix, with how many files.
 
-    `known` are the files that packages own. Bytecode is left out.
+    `known` are the files that packages own. Bytecode and `conda-meta` are left out.
     """
-    found: dict[str, int] = {}
-    owned_folders = {folder for path in known for folder in _parents(path)}
-    for site in sorted(prefix.glob("lib/python3*/site-packages")):
-        if not site.is_symlink():
-            base = site.relative_to(prefix).as_posix()
-            for path, count in _unowned(str(prefix), base, known, owned_folders):
-                found[path] = count
-    return found
+    folders = {folder for path in known for folder in _parents(path)}
+    return dict(_unowned(str(prefix), "", {*known, *_MAKERS}, folders))
 
 
 def _look(root: str, path: str, said: Sequence[_Claim], *, deep: bool) -> str:
@@ -188,7 +184,7 @@ def _unowned(
     except OSError:
         return
     for entry in entries:
-        path = f"{folder}/{entry.name}"
+        path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.name == "__pycache__" or entry.name.endswith((".pyc", ".pyo")) or path in known:
             continue
         if not entry.is_dir(follow_symlinks=False):

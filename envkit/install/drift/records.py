@@ -15,7 +15,7 @@ import csv
 import io
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from envkit.install.pip_section import distributions
 from envkit.lock.installed import read_record
 from envkit.messages import _
 
-__all__ = ["Fault", "Record", "Row", "normalised", "pip_records", "read_records"]
+__all__ = ["Fault", "Record", "Row", "conda_files", "normalised", "pip_records", "read_records"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _LINK, _FOLDER = "softlink", "directory"
@@ -116,6 +116,12 @@ def read_records(prefix: Path) -> tuple[tuple[Record, ...], tuple[Fault, ...]]:
         except (OSError, ValueError, TypeError, AttributeError, KeyError) as problem:
             faults.append(Fault(path=file, reason=str(problem) or type(problem).__name__))
     return tuple(records), tuple(faults)
+
+
+def conda_files(records: Iterable[Record]) -> set[str]:
+    """All paths that conda records own."""
+    owned = {row.path for record in records for row in record.rows}
+    return owned | {str(path) for record in records for path in record.document.get("files") or ()}
 
 
 def pip_records(prefix: Path, claimed: Collection[str]) -> tuple[tuple[Record, ...], tuple[Fault, ...]]:

@@ -23,14 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Repaired", "repair"]
 
-_LOST = (
-    "drift.added",
-    "drift.extra",
-    "drift.files-changed",
-    "drift.strays",
-    "drift.path-files",
-    "drift.site-customs",
-)
+_LOST = ("drift.added", "drift.extra", "drift.files-changed")
+"""What a repair undoes. Files of nobody are moved aside (`envkit.install.keep`)."""
+
 _WELL = (Status.OK, Status.WARN)
 
 
