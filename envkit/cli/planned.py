@@ -37,7 +37,10 @@ def planned(session: Session, request: Request) -> Outcome:
 def _lines(found: Preview, session: Session) -> Iterator[str]:
     place = shlex.quote(str(found.prefix))
     if found.current:
-        yield _("{prefix} is as its lock says; nothing would be done").format(prefix=place)
+        yield _(
+            "{prefix} was made from this lock, nothing would be done; "
+            "`envkit drift {name}` looks at its files"
+        ).format(prefix=place, name=found.name)
         return
     yield (
         _("would replace the environment {prefix}").format(prefix=place)
@@ -71,12 +74,17 @@ def _lines(found: Preview, session: Session) -> Iterator[str]:
         yield _("in use by process {processes}: it would not be replaced").format(
             processes=", ".join(map(str, found.processes))
         )
+    if found.lacking:
+        yield _("offline, and not in the cache: {packages}").format(packages=", ".join(said(found.lacking)))
     yield ""
     yield to_text(
         found.preflight,
         color=session.color,
         verbose=session.verbose,
-        verdicts=(_("it can be installed"), _("it cannot be installed here as it is")),
+        verdicts=(
+            _("it cannot be installed offline") if found.lacking else _("it can be installed"),
+            _("it cannot be installed here as it is"),
+        ),
     )
 
 
@@ -123,6 +131,7 @@ def _data(found: Preview) -> dict[str, Any]:
         "change": list(said(change.change)),
         "remove": list(said(change.remove)),
         "added_by_pip": list(said(change.added)),
+        "lacking": list(said(found.lacking)),
         "processes": [asdict(user) for user in found.processes],
         "preflight": to_json(found.preflight),
     }

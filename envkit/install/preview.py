@@ -16,7 +16,7 @@ from envkit.install.sync import Sync, sync
 from envkit.install.target import check_place, is_environment, normal
 from envkit.install.work import Work, measure
 from envkit.lock import download_size
-from envkit.model import Host, Lock, Report
+from envkit.model import Host, Lock, Package, Report
 
 if TYPE_CHECKING:
     from envkit.fetch import Routes
@@ -29,7 +29,7 @@ class Preview:
     """A plan: the work of each step, what differs from what stands there, and what would stop it.
 
     `current` says that nothing would be done: the environment is as its lock says. `processes` use the
-    environment that would be replaced.
+    environment that would be replaced. `lacking` has what would have to be fetched where nothing may be.
     """
 
     lock: Lock
@@ -42,11 +42,12 @@ class Preview:
     sync: Sync
     processes: tuple[User, ...]
     preflight: Report
+    lacking: tuple[Package, ...] = ()
 
     @property
     def possible(self) -> bool:
         """Whether the installation can begin, as far as that can be known beforehand."""
-        return self.current or (self.preflight.ok and not self.processes)
+        return self.current or (self.preflight.ok and not self.processes and not self.lacking)
 
 
 def preview(
@@ -68,6 +69,7 @@ def preview(
     prefix = normal(prefix)
     replaces = check_place(prefix)
     together = download_size(lock, wanted.platform)
+    offline = routes is not None and routes.session.offline
     work = measure(wanted, cache=cache, routes=routes, sizes=sizes, together=together)
     return Preview(
         lock=lock,
@@ -80,4 +82,5 @@ def preview(
         sync=sync(prefix, wanted),
         processes=users(prefix) if replaces else (),
         preflight=preflight(work, lock, prefix, cache=cache, host=host or read_host()),
+        lacking=tuple(part.package for part in work.fetch) if offline else (),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,8 @@ __all__ = ["Sync", "added_by_user", "sync"]
 class Sync:
     """What differs between an environment and a plan, by package.
 
-    `added` are those of `remove` that somebody added by pip: the lock it was made from did not name them.
+    `change` leads from what is there to what is wanted. `added` are those of `remove` that somebody added by
+    pip: the lock it was made from did not name them.
     """
 
     add: tuple[Package, ...] = ()
@@ -43,7 +44,7 @@ def sync(prefix: Path, wanted: Plan) -> Sync:
     known = {canonicalize_name(package.name) for package in earlier.pip} if earlier else set()
     return Sync(
         add=found.missing,
-        change=found.other,
+        change=tuple(replace(change, old=change.new, new=change.old) for change in found.other),
         remove=(*found.extra, *found.added),
         added=tuple(package for package in found.added if canonicalize_name(package.name) not in known),
     )

@@ -16,6 +16,7 @@ from envkit.errors import Error, InputError
 from envkit.host import read_host
 from envkit.install import busy, names, plan, read_environment
 from envkit.install.busy import User, users
+from envkit.install.drift.packages import said
 from envkit.install.sync import sync
 from envkit.matrix import find_root
 from envkit.model import Host, Lock
@@ -96,6 +97,19 @@ def test_what_was_added_by_pip_is_named_before_it_goes(channel, installer):
     installer.notes.clear()
     installer(old)
     assert not any("pip" in note for note in installer.notes)
+
+
+def test_a_change_leads_from_what_is_there_to_what_is_wanted(channel, installer):
+    installer(channel.lock())
+    (old,) = [package for package in channel.packages if package.name == "data"]
+    newer = channel.add(TinyPackage("data", version="2.0", noarch="generic"))
+    others = [package for package in channel.packages if package.name != "data"]
+    found = sync(installer.prefix, plan(channel.lock(*others, newer)))
+    (change,) = found.change
+    assert change.old is not None
+    assert change.new is not None
+    assert (change.old.version, change.new.version) == (old.version, "2.0") == ("1.0", "2.0")
+    assert said(found.change) == ("data 1.0 -> 2.0",)
 
 
 def test_what_the_old_lock_had_by_pip_is_nobody_s_addition(pip_channel, wheel, installer, tmp_path):

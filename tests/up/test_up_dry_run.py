@@ -80,6 +80,11 @@ def test_from_a_server(project: Project) -> None:
     assert {part["bytes"] for part in told["fetch"]} == {None}
     done = project.call("install", "--dry-run")
     assert "of unknown size" in done.out
+    offline = project.call("install", "--dry-run", "--offline")
+    assert offline.code == 1
+    assert "it cannot be installed offline" in " ".join(offline.out.split())
+    assert "not in the cache: " in offline.out
+    assert "pytorch 2.4.1" in offline.out
     assert picture(project.root.parent) == before
 
 
