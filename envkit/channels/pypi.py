@@ -9,7 +9,7 @@ from functools import cache
 __all__ = ["index_at", "index_url", "is_pypi_file", "published_file", "pypi_files", "pypi_simple"]
 
 _STORED = re.compile(r"/packages(?P<path>/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{60}/[^/?#]+(?:#.*)?)$")
-"""Where the public index keeps a file: under the BLAKE2 of its content (https://docs.pypi.org/api/)."""
+"""Where the public index keeps a file: under the BLAKE2 of its content (as its API documentation says)."""
 
 
 @cache
