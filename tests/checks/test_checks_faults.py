@@ -153,7 +153,7 @@ def test_an_environment_whose_python_is_gone(tmp_path: Path) -> None:
     assert not report.ok
     assert report.subject == "gone"
     assert "No such file" in report.checks[0].summary
-    assert "envkit install gone" in report.checks[0].hint
+    assert "make it again" in report.checks[0].hint
 
 
 def test_without_torch_the_host_is_still_judged() -> None:

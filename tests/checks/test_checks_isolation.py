@@ -186,7 +186,7 @@ def test_a_hang_at_exit_is_not_mistaken_for_one_at_work(run: Run, job: MakeJob) 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGBUS", "SIGABRT", "SIGKILL", "SIGTERM"])
 def test_a_signal_is_named(run: Run, job: MakeJob, name: str) -> None:
     number = int(getattr(signal, name))
-    outcome = run(job(f"emit.at('crashing')\nimport os\nos.kill(os.getpid(), {number})"))
+    outcome = run(job(f"emit.at('crashing')\nimport os, time\nos.kill(os.getpid(), {number})\ntime.sleep(5)"))
     assert outcome.signal == name
     assert not outcome.timed_out and not outcome.done
     told = tell(outcome)

@@ -256,7 +256,7 @@ def ended(id: str, **fields: Any) -> Verdict | None:
 def test_words_for_an_interpreter_that_is_not_there() -> None:
     verdict = ended("interpreter.runs", not_started="/envs/v/bin/python cannot be run: No such file")
     assert verdict is not None and verdict.status is FAIL
-    assert "envkit install v" in verdict.hint
+    assert "make it again" in verdict.hint
 
 
 def test_words_for_an_interpreter_that_says_nothing() -> None:

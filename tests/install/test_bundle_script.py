@@ -171,7 +171,7 @@ def test_without_python(folder, bare, tmp_path):
     assert "PYTHON=" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["bundle.json", "envkit/envkit-*.whl"])
+@pytest.mark.parametrize("name", ["bundle.json", "envkit-wheels/envkit-*.whl"])
 def test_damaged_wheels_are_not_run(tar, bare, tmp_path, name):
     with tarfile.open(tar) as bundle:
         bundle.extractall(tmp_path / "there")

@@ -85,7 +85,8 @@ def test_replacing_is_an_exact_sync(channel, installer):
     )
     assert not (installer.prefix / "share" / "data").exists()
     assert not (installer.prefix / "stray.txt").exists()
-    assert installer.beside() == []
+    assert installer.beside() == ["tiny.kept"]
+    assert [path.name for path in (installer.prefix.parent / "tiny.kept").iterdir()] == ["stray.txt"]
 
 
 def test_conda_reads_the_history(environment, channel):

@@ -4,7 +4,7 @@
     <channel>/<subdir>/<archive>      every package, repodata.json beside them: unpacked, a tree of channels
     conda-lock.yml environment.yml    the lock, the rendered spec
     pip/<file>                        the files of the pip section
-    install.sh envkit/                installs with a POSIX shell and Python alone, from envkit's own wheels
+    install.sh envkit-wheels/         installs with a POSIX shell and Python alone, from envkit's own wheels
 
 The tar is plain, sorted and dated 1970: its bytes follow from its contents. What lies in it says nothing of
 who made it: that is for its sha256 to say, which is printed where it is made and where it is read.

@@ -21,7 +21,7 @@ LOCK = "conda-lock.yml"
 SPEC = "environment.yml"
 INSTALLER = "install.sh"
 PIP = "pip"
-ENVKIT = "envkit"
+ENVKIT = "envkit-wheels"
 """Files and folders of a bundle. All others are channels: `<channel>/<subdir>/<archive>`."""
 
 SCHEMA = 1

@@ -40,7 +40,7 @@ here=$(CDPATH='' cd "$folder" && pwd -P && printf .) || {
 }
 here=${here%??}
 
-if [ ! -f "$here/bundle.json" ] || [ ! -f "$here/envkit/start.py" ]; then
+if [ ! -f "$here/bundle.json" ] || [ ! -f "$here/envkit-wheels/start.py" ]; then
     say "error: the rest of the bundle is not beside install.sh"
     say "hint: unpack all of it: mkdir DIR && tar -xf BUNDLE -C DIR && sh DIR/install.sh PREFIX"
     exit 2
@@ -52,7 +52,7 @@ fits() {
 
 if [ "${PYTHON-}" ]; then
     if fits "$PYTHON"; then
-        exec "$PYTHON" -I -B "$here/envkit/start.py" "$@"
+        exec "$PYTHON" -I -B "$here/envkit-wheels/start.py" "$@"
     fi
     say "error: PYTHON is $PYTHON, which is no Python 3.10 or later"
     say "hint: name another, or unset PYTHON"
@@ -60,7 +60,7 @@ if [ "${PYTHON-}" ]; then
 fi
 for python in python3 python3.13 python3.12 python3.11 python3.10; do
     if fits "$python"; then
-        exec "$python" -I -B "$here/envkit/start.py" "$@"
+        exec "$python" -I -B "$here/envkit-wheels/start.py" "$@"
     fi
 done
 say "error: no Python 3.10 or later is here (python3, python3.10 ... python3.13 were tried)"

@@ -31,7 +31,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-WHEEL = re.compile(r"envkit/[^-/]+-[^-/]+(?:-\d[^-/]*)?-(?P<python>[^-/]+)-(?P<abi>[^-/]+)-[^-/]+\.whl")
+WHEEL = re.compile(
+    r"envkit-wheels/[^-/]+-[^-/]+(?:-\d[^-/]*)?-(?P<python>[^-/]+)-(?P<abi>[^-/]+)-[^-/]+\.whl"
+)
 TAG = re.compile(r"(?P<kind>cp|py)(?P<major>\d)(?P<minor>\d*)")
 MACHINE = 3
 """envkit's exit code for what the machine does not allow."""
