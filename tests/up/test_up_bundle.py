@@ -32,7 +32,9 @@ def test_a_variant_goes_and_comes(ready: Project, tmp_path: Path) -> None:
     assert lock == ready.lock.read_bytes()
     assert spec == (ready.lock.parent / "environment.yml").read_bytes()
     there = Project(tmp_path / "there", "official")
-    done = there.ok("install", "--from", str(tmp_path / "env.tar"), "--sha256", made["sha256"], cwd=tmp_path)
+    nowhere = tmp_path / "no" / "project"
+    nowhere.mkdir(parents=True)
+    done = there.ok("install", "--from", str(tmp_path / "env.tar"), "--sha256", made["sha256"], cwd=nowhere)
     assert Path(done["prefix"]) == there.prefix(VARIANT)
     assert (there.prefix(VARIANT) / "conda-meta" / "envkit-lock.yml").read_bytes() == lock
 
