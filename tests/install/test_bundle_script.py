@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from smallbundle import ROOT, call, digest, mirror_and_lock, pip_sees, snapshot, write_shelf
 
+PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
 ALONE = ("unshare", "-rn")
 SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]
 SCRIPT = ROOT / "envkit" / "install" / "bundle" / "install.sh"
@@ -249,7 +250,7 @@ def test_with_the_wheels_that_pip_fetches(tmp_path, bare):
     for version in pythons:
         found = [
             shutil.which(f"python{version}"),
-            *Path("/root/.pyenv/versions").glob(f"{version}.*/bin/python3"),
+            *PYENV.glob(f"{version}.*/bin/python3"),
         ]
         for python in filter(_runs, found):
             done = sh(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from conftest import KINDS
+from kinds import KINDS
 from tinychannel import TinyPackage, channel_files, write_tree
 
 from envkit import fetch
