@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["CACHED", "NoHome", "cache", "environments", "home", "scratch", "state"]
+__all__ = ["CACHED", "NoHome", "cache", "environments", "existing_folder", "home", "scratch", "state"]
 
 
 CACHED = frozenset(
@@ -48,6 +48,12 @@ def _absolute(path: str) -> Path:
         return Path(path).expanduser().absolute()
     except RuntimeError:
         raise NoHome(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+
+
+def existing_folder(path: Path) -> Path:
+    """The nearest folder that exists: `path` or one that it would lie in."""
+    path = path.absolute()
+    return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))  # noqa: PTH112
 
 
 def scratch(purpose: str) -> str:

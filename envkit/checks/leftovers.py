@@ -10,6 +10,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from envkit.host.processes import alive
+
 __all__ = ["clear", "shared_memory"]
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -42,17 +44,7 @@ def _is_ours(name: str, token: str) -> bool:
     if name.startswith(f"sem.{token}"):
         return True
     match = _TORCH_NAME.match(name)
-    return match is not None and not _alive(int(match[1]))
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+    return match is not None and not alive(int(match[1]))
 
 
 def _remove(path: Path) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from envkit.errors import Error
 from envkit.messages import _
+from envkit.paths import existing_folder
 
 __all__ = [
     "disk_full",
@@ -68,7 +69,7 @@ def require_room(folder: Path, needed: int) -> None:
 
 def free_bytes(folder: Path) -> int:
     """The bytes free on the file system of `folder`, or of the first folder above it that exists."""
-    return shutil.disk_usage(_existing(folder)).free
+    return shutil.disk_usage(existing_folder(folder)).free
 
 
 def disk_full(folder: Path, *, needed: int | None = None, free: int | None = None) -> Error:
@@ -77,7 +78,7 @@ def disk_full(folder: Path, *, needed: int | None = None, free: int | None = Non
     Make it before anything is cleaned away: the numbers are those of the moment.
     """
     if free is None:
-        state = os.statvfs(_existing(folder))
+        state = os.statvfs(existing_folder(folder))
         if state.f_files and not state.f_favail:
             numbers = _("no inodes left of {total}").format(total=state.f_files)
             return Error(
@@ -111,7 +112,3 @@ def writing(folder: Path) -> Iterator[None]:
             _("cannot write to {folder}: {reason}").format(folder=folder, reason=problem.strerror or problem),
             _("make it writable, or put the cache elsewhere: ENVKIT_CACHE=/a/folder/of/yours"),
         ) from None
-
-
-def _existing(folder: Path) -> Path:
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())

@@ -18,6 +18,7 @@ from envkit.errors import Error
 from envkit.install.work import GROWTH, Part, Work
 from envkit.messages import _
 from envkit.model import Check, Host, Lock, Report, Severity, Status
+from envkit.paths import existing_folder
 from envkit.report.size import spoken
 
 __all__ = ["demand", "preflight", "refuse"]
@@ -60,7 +61,7 @@ def refuse(report: Report) -> None:
 
 def demand(work: Work, prefix: Path, cache: Path) -> tuple[Demand, ...]:
     """What the file systems of cache and prefix are to take; one, where it is the same."""
-    cache, parent = _existing(cache), _existing(prefix.parent)
+    cache, parent = existing_folder(cache), existing_folder(prefix.parent)
     shared = cache.stat().st_dev == parent.stat().st_dev
     wheels = [part for part in work.fetch if part.package.manager == "pip"]
     unpacked = _unpacked(work)
@@ -168,9 +169,3 @@ def _hint() -> str:
     return _(
         "free some space (`envkit clean`), or choose another disk: `--prefix`, ENVKIT_HOME, ENVKIT_CACHE"
     )
-
-
-def _existing(path: Path) -> Path:
-    """The nearest folder that exists."""
-    path = path.absolute()
-    return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))  # noqa: PTH112

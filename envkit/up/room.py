@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from envkit.errors import Error
 from envkit.fetch.disk import free_bytes
 from envkit.install.work import GROWTH
 from envkit.messages import _
+from envkit.paths import existing_folder
 from envkit.progress import Observer
 from envkit.report.size import spoken
 
@@ -57,10 +57,4 @@ def require_room(wheels: Sequence[Wheel], prefix: Path, cache: Path, observer: O
 
 
 def _one_disk(one: Path, other: Path) -> bool:
-    return _existing(one).stat().st_dev == _existing(other).stat().st_dev
-
-
-def _existing(path: Path) -> Path:
-    """The nearest folder that exists."""
-    path = path.absolute()
-    return next(folder for folder in (path, *path.parents) if os.path.isdir(folder))  # noqa: PTH112
+    return existing_folder(one).stat().st_dev == existing_folder(other).stat().st_dev

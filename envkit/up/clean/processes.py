@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from envkit.host.processes import alive
 from envkit.up.clean.found import Found, Place
 
 __all__ = ["alone_in_temporary", "namespace_is_ours", "shared_memory", "temporary"]
@@ -39,7 +40,7 @@ def temporary(place: Place) -> Iterator[Found]:
             if not named or not _mine(entry):
                 continue
             maker = named.group(2)
-            if _rested(entry, 0.0 if maker else _ABANDONED_S) and not (maker and _alive(int(maker))):
+            if _rested(entry, 0.0 if maker else _ABANDONED_S) and not (maker and alive(int(maker))):
                 yield Found(path=Path(entry.path))
 
 
@@ -50,7 +51,7 @@ def shared_memory(place: Place) -> Iterator[Found]:
         named = _SHARED.match(entry.name)
         if named and _mine(entry) and entry.is_file(follow_symlinks=False) and _rested(entry, _RESTED_S):
             maker = named.group(1)
-            if not (maker and _alive(int(maker))):
+            if not (maker and alive(int(maker))):
                 candidates.append(entry)
     if not candidates:
         return
@@ -94,16 +95,6 @@ def _mine(entry: os.DirEntry[str]) -> bool:
 
 def _rested(entry: os.DirEntry[str], seconds: float) -> bool:
     return time.time() - entry.stat(follow_symlinks=False).st_mtime >= seconds
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def _in_use() -> frozenset[tuple[int, int]]:
