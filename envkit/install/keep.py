@@ -11,6 +11,9 @@ from envkit.progress import Observer
 
 __all__ = ["keep_strays"]
 
+_SETTINGS = ("conda-meta/pinned", "conda-meta/state")
+"""What users of conda have there: pins, and the variables of `conda env config vars set`."""
+
 
 def keep_strays(tree: Path, prefix: Path, observer: Observer) -> None:
     """Move what belongs to no package of the old environment in `tree` to `<prefix>.kept`, and say so.
@@ -29,6 +32,7 @@ def keep_strays(tree: Path, prefix: Path, observer: Observer) -> None:
     owned = conda_files(records) | conda_files(read_records(prefix)[0])
     by_pip, _faults = pip_records(tree, owned)
     found = strays(tree, owned | {row.path for record in by_pip for row in record.rows})
+    found |= {path: 1 for path in _SETTINGS if (tree / path).is_file()}
     if not found:
         return
     place = next(path for path in _places(prefix) if not path.exists() and not path.is_symlink())

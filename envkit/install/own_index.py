@@ -6,9 +6,9 @@ credentials, its certificates. Mirrors that envkit knows need none of this: `env
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from envkit.channels import canonicalise_url, is_pypi_file
 from envkit.errors import Error
@@ -17,7 +17,10 @@ from envkit.messages import _
 from envkit.model import Package
 from envkit.progress import Observer
 
-__all__ = ["take_from_own_index"]
+__all__ = ["OWN_INDEX", "take_from_own_index"]
+
+OWN_INDEX = ".own-index-"
+"""How a folder of unfinished downloads by pip is called, in the cache's `downloads`."""
 
 
 def take_from_own_index(
@@ -40,24 +43,22 @@ def take_from_own_index(
     configured = configured_indexes()
     if configured.default_index or any(canonicalise_url(url).known for url in configured.indexes):
         return
-    folder = cache / "downloads" / "own-index"
     try:
-        _download(missing, folder, cache, observer)
+        (cache / "downloads").mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=OWN_INDEX, dir=cache / "downloads") as folder:
+            _download(missing, Path(folder), cache, observer)
     except (Error, OSError) as problem:
         observer.note(
             _("pip's own index does not give the pip section ({reason}); asking elsewhere").format(
                 reason=str(problem).splitlines()[0]
             )
         )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _download(packages: Sequence[Package], folder: Path, cache: Path, observer: Observer) -> None:
     from envkit.wheels import download
     from envkit.wheels.plan import Wheel
 
-    folder.mkdir(parents=True, exist_ok=True)
     wanted = {
         package.sha256: Wheel(
             name=package.name, version=package.version, url=package.url, sha256=package.sha256

@@ -69,8 +69,7 @@ def staged(prefix: Path, observer: Observer) -> Iterator[Stage]:
         yield stage
     finally:
         _restore(stage, prefix)
-        if not _discard(stage, prefix, observer):
-            observer.note(_("{path} could not be removed and may be deleted").format(path=stage.folder))
+        _discard(stage, prefix, observer)
 
 
 def left_behind(prefix: Path) -> tuple[Stage, ...]:
@@ -99,15 +98,20 @@ def recover(prefix: Path, observer: Observer) -> None:
 
 
 def _discard(stage: Stage, prefix: Path, observer: Observer) -> bool:
-    """Delete a stage; whether it is gone. Its owner goes last, by whom a half-deleted one is known.
+    """Delete a stage; whether it is gone, else the observer hears why. Its owner goes last, by whom a
+    half-deleted one is known.
 
-    What a user put into the old environment is moved aside first; what cannot be is left where it is.
+    What a user put into the old environment is moved aside first; what cannot be stays where it is. A tree
+    without such files is called `gone` before it is deleted: what is left of it after a kill is nobody's.
     """
     from envkit.install.keep import keep_strays
 
     try:
         for folder in (stage.prefix, stage.old):
-            keep_strays(folder, prefix, observer)
+            if folder.exists():
+                keep_strays(folder, prefix, observer)
+                remove_tree(stage.gone)
+                folder.rename(stage.gone)
     except OSError as problem:
         observer.note(
             _("{path} holds files of yours that cannot be moved: {reason}").format(
@@ -115,10 +119,10 @@ def _discard(stage: Stage, prefix: Path, observer: Observer) -> bool:
             )
         )
         return False
-    for folder in (stage.prefix, stage.old, stage.gone):
-        if folder.exists():
-            remove_tree(folder)
-    return remove_tree(stage.folder)
+    if remove_tree(stage.gone) and remove_tree(stage.folder):
+        return True
+    observer.note(_("{path} could not be removed and may be deleted").format(path=stage.folder))
+    return False
 
 
 def remove_tree(folder: Path, patience: float = _PATIENCE_S) -> bool:

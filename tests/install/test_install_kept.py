@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from envkit.install import drift
@@ -15,6 +16,7 @@ def fill(prefix: Path) -> None:
     (prefix / "data" / "runs" / "model.ckpt").write_bytes(b"weeks of work")
     (prefix / "bin" / "mytool").write_text("#!/bin/sh\n")
     (prefix / "bin" / "gone").symlink_to("/nowhere")
+    (prefix / "conda-meta" / "state").write_text('{"env_vars": {"SEED": "7"}}')
     (prefix / "empty").mkdir()
     (prefix / "bin" / "__pycache__").mkdir()
     (prefix / "bin" / "__pycache__" / "x.pyc").write_bytes(b"")
@@ -24,7 +26,7 @@ def kept(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
 
 
-MINE = {"data/runs/model.ckpt", "bin/mytool", "bin/gone"}
+MINE = {"data/runs/model.ckpt", "bin/mytool", "bin/gone", "conda-meta/state"}
 
 
 def test_a_replaced_environment_leaves_them_beside_it(channel, installer):
@@ -36,7 +38,7 @@ def test_a_replaced_environment_leaves_them_beside_it(channel, installer):
         assert kept(made.prefix.parent / place) == MINE
         assert not (made.prefix / "data").exists()
         assert (
-            f"3 files that belong to no package were moved to {made.prefix.parent / place}" in installer.notes
+            f"4 files that belong to no package were moved to {made.prefix.parent / place}" in installer.notes
         )
     assert (made.prefix.parent / "tiny.kept" / "bin" / "gone").readlink() == Path("/nowhere")
 
@@ -63,6 +65,20 @@ def test_those_of_an_environment_whose_replacement_was_killed(channel, installer
     assert kept(made.prefix.parent / "tiny.kept") == MINE
 
 
+def test_what_is_left_of_a_half_deleted_environment_is_nobody_s(channel, installer):
+    """Its records went first: then every file of a package looks like a user's."""
+    made = installer(channel.lock())
+    stage = made.prefix.parent / ".tiny.envkit-stage-4194304"
+    stage.mkdir()
+    owner = {"schema": 1, "prefix": str(made.prefix), "pid": 4194304, "boot": "another"}
+    (stage / "owner.json").write_text(json.dumps(owner))
+    shutil.copytree(made.prefix, stage / "gone", symlinks=True)
+    for record in (stage / "gone" / "conda-meta").glob("*.json"):
+        record.unlink()
+    recover(made.prefix, SILENT)
+    assert installer.beside() == []
+
+
 def test_what_cannot_be_moved_is_not_deleted(channel, installer, monkeypatch):
     lock = channel.lock()
     made = installer(lock)
@@ -79,4 +95,5 @@ def test_what_cannot_be_moved_is_not_deleted(channel, installer, monkeypatch):
     assert any(
         "holds files of yours that cannot be moved: Permission denied" in note for note in installer.notes
     )
+    assert not any("may be deleted" in note for note in installer.notes)
     assert [path.read_bytes() for path in made.prefix.parent.rglob("model.ckpt")] == [b"weeks of work"]

@@ -14,6 +14,7 @@ from envkit.fetch.use import alone as alone_in
 from envkit.fetch.wheels import wheel_cache
 from envkit.files import read_plain
 from envkit.install import marker
+from envkit.install.own_index import OWN_INDEX
 from envkit.up.clean.found import Found, Place
 
 __all__ = [
@@ -46,6 +47,9 @@ def unfinished(place: Place) -> Iterator[Found]:
         yield from (Found(path=path) for path in _children(folder) if _SCRATCH.fullmatch(path.name))
     yield from (
         Found(path=path) for path in _children(place.cache / "repodata") if path.name.startswith(".fetch-")
+    )
+    yield from (
+        Found(path=path) for path in _children(place.cache / "downloads") if path.name.startswith(OWN_INDEX)
     )
     # ENVKIT_CACHE may name a folder that others use too: conda's own packages also lie in `pkgs`.
     whole = _whole(store)
